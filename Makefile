@@ -1,0 +1,31 @@
+# Everything runs from a clean clone with nothing but make and Python 3.11 or newer.
+# ARGS goes to the command itself:  make check ARGS="--examples 50 --seed 7"
+
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.ready
+
+.PHONY: check test lint setup clean
+
+check: $(READY)
+	$(VENV)/bin/draftproof check $(ARGS)
+
+test: $(READY)
+	$(VENV)/bin/python -m pytest -n auto $(ARGS)
+
+lint: $(READY)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+setup: $(READY)
+
+# Set up once, and again whenever pyproject.toml changes.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "draftproof needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --editable '.[dev,gpu]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build draftproof.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Campaigns and the command line: the top of the import chain."""

@@ -1,0 +1,1 @@
+"""The DSpark implementation under test, on torch tensors."""

@@ -1,0 +1,1 @@
+"""The same worker with one planted fault each."""

@@ -1,0 +1,1 @@
+"""The specification as code: pure Python, standard library only, written for reading."""

@@ -1,0 +1,254 @@
+"""The reference worker: the specification behind the door (semantics, sections 2-9)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from draftproof.reference import acceptance
+from draftproof.reference.config import checked
+from draftproof.reference.drafter import BlockDrafter, soft_probs, window_sum
+from draftproof.reference.slots import Slots
+from draftproof.reference.vocabulary import (
+    NEUTRAL_LOGIT,
+    ROW_COMPONENTS,
+    Batch,
+    BatchError,
+    Collaborators,
+    Config,
+    GenerationRow,
+    StepResult,
+    WindowSource,
+    WorkerState,
+)
+from draftproof.reference.window import Window
+
+Tokens = list[int]
+
+
+class Model:
+    """The reference model. Fields are those of section 2; windows hold frames, not columns."""
+
+    def __init__(self, config: Config, collaborators: Collaborators) -> None:
+        self.config = config = checked(config)
+        self.at = collaborators.at
+        rows = config.max_num_requests
+        self.windows = [Window(config.window_size, config.num_stages) for _ in range(rows)]
+        self.neutral = [NEUTRAL_LOGIT] * config.max_draft_len
+        self.confidence = [self.neutral] * (rows + 2)
+        self.stamps = [0] * (rows + 2)
+        self.slots = Slots(config, self._clear, self._admit)
+        self.batch_to_slot: list[int] = []
+        self.draft_seq = 0
+        self.draft_probs: list[list[list[float]]] = [[] for _ in range(rows + 1)]
+
+    def prepare(self, batch: Batch) -> None:
+        """Section 3. Raises BatchError, changing nothing, for a batch that cannot be served."""
+        self.slots.check(batch)
+        self._check_chunks(batch)
+        if batch.mode == "warmup":
+            return
+        self.slots.forget_departed(batch)
+        for row in batch.generations:
+            if not self.slots.is_dummy(row.request_id):
+                self.slots.assign(row.request_id, row.incarnation, reset=False)
+        scratch = self.slots.scratch
+        self.batch_to_slot = [
+            self.slots.slot_of(row.request_id) if row.first_position else scratch
+            for row in batch.contexts
+        ] + [self.slots.slot_of(row.request_id) for row in batch.generations]
+        self.draft_seq += 1
+
+    def forward(self, batch: Batch) -> StepResult:
+        """Section 4. A warm-up passes every seam and leaves nothing behind (section 16, row 5)."""
+        if batch.hidden is None:
+            raise BatchError("no hidden rows were captured in this step")
+        self.at("accept")
+        new_tokens = self._accept(batch)
+        self.at("seed")
+        warmup = batch.mode == "warmup"
+        if not warmup:
+            self._seed(batch)
+        self.at("draft")
+        blocks = [[0] * batch.draft_len for _ in new_tokens]
+        if not warmup:
+            self._advance(batch, new_tokens)
+            if batch.draft_len:
+                blocks = self._draft(batch, new_tokens)
+        self.at("publish")
+        return StepResult(
+            new_tokens=new_tokens,
+            new_tokens_lens=[len(tokens) for tokens in new_tokens],
+            next_draft_tokens=blocks,
+            next_new_tokens=[
+                [tokens[-1], *block] for tokens, block in zip(new_tokens, blocks, strict=True)
+            ],
+            window_source=_window_source(batch),
+        )
+
+    def state(self) -> WorkerState:
+        """Section 2, as it would be compared. Shares no list that a later step changes."""
+        windows, scratch = self.windows, [0]
+        return WorkerState(
+            slots={request_id: slot for request_id, (slot, _) in self.slots.owned.items()},
+            free_slots=list(self.slots.free),
+            batch_to_slot=self.batch_to_slot,
+            ctx_len=[window.last_frame for window in windows] + scratch,
+            valid_len=[window.valid_len for window in windows] + scratch,
+            initialized=[window.initialized for window in windows] + [False],
+            windows=[window.stages for window in windows],
+            confidence_logits=list(self.confidence),
+            confidence_stamp=list(self.stamps),
+            draft_seq=self.draft_seq,
+            draft_probs=self.draft_probs[:-1],
+        )
+
+    def _clear(self, slot: int) -> None:
+        self.windows[slot].clear()
+
+    def _admit(self, slot: int) -> None:
+        self.confidence[slot] = self.neutral  # the stamp is kept
+
+    def _check_chunks(self, batch: Batch) -> None:
+        for row in batch.contexts:
+            slot, incarnation = self.slots.owned.get(row.request_id, (0, None))
+            window = self.windows[slot]
+            if incarnation == row.incarnation and row.first_position and row.length:
+                expected = window.last_frame
+                if window.initialized and row.first_position != expected:
+                    raise BatchError(
+                        f"chunk of request {row.request_id} starts at {row.first_position}, "
+                        f"but its last one ended before {expected}"
+                    )
+
+    def _accept(self, batch: Batch) -> list[Tokens]:
+        """New tokens per row (section 6)."""
+        contexts = len(batch.contexts)
+        accepted: list[Tokens] = [[token] for token in batch.target_tokens[:contexts]]
+        row = 0
+        for g, window in enumerate(verify_windows(batch)):
+            drafts = batch.drafts[g * batch.draft_len : (g + 1) * batch.draft_len].tolist()
+            if batch.target_probs is None:
+                target = batch.target_tokens[contexts + row : contexts + row + window]
+                accepted.append(acceptance.strict(drafts, target.tolist()))
+            else:
+                accepted.append(self._reject(batch, batch.target_probs, g, row, window, drafts))
+            row += window
+        return accepted
+
+    def _reject(
+        self, batch: Batch, q: array[float], g: int, row: int, window: int, drafts: Tokens
+    ) -> Tokens:
+        """Rejection sampling of generation g, whose first logit row is `row`."""
+        assert batch.accept_uniforms is not None and batch.recover_uniforms is not None
+        v, r = self.config.vocab_size, batch.draft_len
+        generation = batch.generations[g]
+        stored = self.draft_probs[generation.seq_slot][: generation.proposed]
+        if len(stored) < min(generation.proposed, window - 1):
+            raise BatchError(f"no draft probabilities for request {generation.request_id}")
+        draft_probs = stored + [acceptance.one_hot(token, v) for token in drafts[len(stored) :]]
+        return acceptance.rejection(
+            drafts,
+            draft_probs,
+            [q[i * v : (i + 1) * v].tolist() for i in range(row, row + window)],
+            batch.accept_uniforms[g * r : (g + 1) * r].tolist(),
+            batch.recover_uniforms[g],
+        )
+
+    def _seed(self, batch: Batch) -> None:
+        """Contexts take or keep a slot and store their rows (section 5)."""
+        base = 0
+        for row in batch.contexts:
+            if row.length:
+                slot = self.slots.assign(
+                    row.request_id, row.incarnation, reset=row.first_position == 0
+                )
+                rows = hidden_rows(batch, base, row.length)
+                self.windows[slot].append(rows, row.first_position + row.length)
+            base += row.length
+
+    def _advance(self, batch: Batch, new_tokens: list[Tokens]) -> None:
+        """Generations store exactly their accepted rows (section 7)."""
+        base = sum(row.length for row in batch.contexts)
+        contexts = len(batch.contexts)
+        for g, verified in enumerate(verify_windows(batch)):
+            slot = self.batch_to_slot[contexts + g]
+            if slot != self.slots.scratch:
+                window, count = self.windows[slot], len(new_tokens[contexts + g])
+                old = window.last_frame if window.initialized else batch.generations[g].position
+                window.append(hidden_rows(batch, base, count), old + count)
+            base += verified
+
+    def _draft(self, batch: Batch, new_tokens: list[Tokens]) -> list[Tokens]:
+        """A block per generation, cut to r; zeros per context (section 8)."""
+        contexts, r = len(batch.contexts), batch.draft_len
+        if self.config.use_rejection_sampling:
+            placeholder = acceptance.one_hot(0, self.config.vocab_size)
+            for row in batch.contexts:
+                self.draft_probs[row.seq_slot] = [placeholder] * self.config.max_draft_len
+        blocks = [[0] * r for _ in range(contexts)]
+        for g, generation in enumerate(batch.generations):
+            slot = self.batch_to_slot[contexts + g]
+            if slot == self.slots.scratch:
+                blocks.append([0] * r)
+                continue
+            window = self.windows[slot]
+            total = window_sum(window.first_frame, window.tags)
+            bonus = new_tokens[contexts + g][-1]
+            block = BlockDrafter(total, window.last_frame, bonus, self.config.vocab_size)
+            tokens, confidence = self._draft_block(batch, g, generation, block)
+            self.confidence[slot], self.stamps[slot] = confidence, self.draft_seq
+            blocks.append(tokens[:r])
+        return blocks
+
+    def _draft_block(
+        self, batch: Batch, g: int, generation: GenerationRow, block: BlockDrafter
+    ) -> tuple[Tokens, list[float]]:
+        """All K tokens and confidence logits of one generation, and its p rows."""
+        tokens, confidence, probs = [], [], []
+        k_max, v = self.config.max_draft_len, self.config.vocab_size
+        sampled = batch.draft_uniforms is not None and not generation.greedy
+        for k in range(k_max):
+            token = block.argmax()
+            if sampled:
+                assert batch.draft_uniforms is not None
+                probs.append(soft_probs(token, v))
+                token = acceptance.sample(probs[-1], batch.draft_uniforms[g * k_max + k])
+            elif self.config.use_rejection_sampling:
+                probs.append(acceptance.one_hot(token, v))
+            tokens.append(token)
+            confidence.append(block.confidence())
+            block.advance(token)
+        if probs:
+            self.draft_probs[generation.seq_slot] = probs
+        return tokens, confidence
+
+
+def verify_windows(batch: Batch) -> Iterator[int]:
+    """Logit rows per generation: its verify window, or 1 + r."""
+    if batch.verify_lens is not None:
+        yield from batch.verify_lens
+    else:
+        yield from (1 + batch.draft_len for _ in batch.generations)
+
+
+def hidden_rows(batch: Batch, first: int, count: int) -> list[list[int]]:
+    """Captured rows first .. first + count - 1, each [D]."""
+    assert batch.hidden is not None
+    d = ROW_COMPONENTS
+    flat = batch.hidden[first * d : (first + count) * d].tolist()
+    return [flat[i : i + d] for i in range(0, len(flat), d)]
+
+
+def _window_source(batch: Batch) -> WindowSource:
+    """Exactly one source of verify windows is published (section 14)."""
+    if batch.verify_lens is None:
+        return "uniform"
+    return "snapshot" if batch.contexts else "windows"
+
+
+def make(config: Config, device: str, collaborators: Collaborators, **options: object) -> Model:
+    """The model behind the door, as `draftproof.reference.model:make`."""
+    if options:
+        raise ValueError(f"the reference model takes no options, but got {sorted(options)}")
+    return Model(config, collaborators)

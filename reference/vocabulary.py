@@ -1,0 +1,227 @@
+"""The words that everybody shares: configuration, batch, result, state, and the door.
+
+Nothing here decides anything: the specification is in the other files of `reference/`, an
+implementation behind the door decides for itself. Section numbers are those of
+`docs/semantics.md`. Short names used in all docstrings:
+
+K   `max_draft_len`, the block size              r   `draft_len` of this step, 0 <= r <= K
+W   `window_size`                                S   `max_num_requests`; row S is the scratch row
+B   rows of a batch, contexts first              C   context rows    G = B - C generation rows
+V   `vocab_size`                                 D   `ROW_COMPONENTS`, numbers in a hidden row
+
+Bulk data travel in flat `array.array` buffers (row-major), so that `torch.frombuffer` and
+`numpy.frombuffer` read them without a copy. They belong to the receiver for one step only: the
+harness overwrites them afterwards, so a worker that keeps one keeps garbage.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Mode = Literal["eager", "warmup", "capture", "replay"]
+WindowSource = Literal["uniform", "windows", "snapshot"]
+Target = Literal["scripted", "autonomous"]
+
+ROW_COMPONENTS = 7
+"""A hidden row: incarnation, position and step as two base-128 digits each (low digit first),
+then the stage, which is 0 until the row is stored in a stage's window (section 8a)."""
+
+IDLE_ID = 0
+"""Request id of the generation row that an idle rank holds (section 3)."""
+
+PADDING_ID_BASE = 2**64 - 1
+"""A padding row of a step with draft length r has the id `PADDING_ID_BASE - r` (section 3)."""
+
+NEUTRAL_LOGIT = 30.0
+"""Confidence logit of a row about which nothing is known (sections 2 and 14)."""
+
+CONFIDENCE_LOGITS: tuple[float, ...] = tuple((i - 32) / 8 for i in range(64))
+"""The fixed table that the exact drafter takes confidence logits from (section 8a)."""
+
+SEAMS = ("accept", "seed", "draft", "publish")
+"""Where a forward calls `Collaborators.at`: before acceptance, before the contexts are seeded,
+before drafting (also when r = 0), before the results are returned."""
+
+
+class ConfigError(ValueError):
+    """A configuration that breaks a rule of section 10; the text is one sentence for people."""
+
+
+class BatchError(ValueError):
+    """A batch that no worker may accept (section 3); raised before anything has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a worker is built for (sections 1 and 10). `reference.config.checked` validates it.
+
+    draft_len_schedule: pairs (batch-size threshold, draft length), or None.
+    confidence_scheduling: steps may be ragged, with one verify window per generation row.
+    use_rejection_sampling: batches that are not all greedy use probabilities (section 6).
+    graph_batch_sizes: captured sizes, ascending; generation-only batches are padded to them.
+    target: how the simulated target answers; a worker need not look at it.
+    poison: uninitialised or cleared memory is NaN instead of 0.
+    """
+
+    max_draft_len: int
+    window_size: int
+    num_stages: int
+    max_num_requests: int
+    vocab_size: int = 64
+    block_size: int | None = None
+    draft_len_schedule: tuple[tuple[int, int], ...] | None = None
+    max_concurrency: int | None = None
+    confidence_scheduling: bool = False
+    use_rejection_sampling: bool = False
+    graph_batch_sizes: tuple[int, ...] = ()
+    target: Target = "scripted"
+    poison: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRow:
+    """A prompt chunk: positions first_position .. first_position + length - 1 (section 5)."""
+
+    request_id: int
+    incarnation: int
+    seq_slot: int
+    first_position: int
+    length: int
+    greedy: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRow:
+    """One decoding request: its anchor token at `position`, then its drafts (section 7).
+
+    seq_slot: the executor's sequence slot, 0 .. S-1, or S for idle and padding rows.
+    proposed: how many of the row's drafts a drafter proposed; the others are placeholders.
+    """
+
+    request_id: int
+    incarnation: int
+    seq_slot: int
+    position: int
+    proposed: int = 0
+    greedy: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One step's input, built by the engine. Rows: contexts, then generations (section 1).
+
+    Generations: real ones, then the idle dummy, then padding. Token rows and logit rows are
+    packed in row order; a generation has 1 + r of each, or `verify_lens[g]` when that is given.
+
+    step: counts forwards from 0; it is the nonce in `hidden`.
+    drafts: int64 [G, r]; missing drafts are 0.
+    verify_lens: windows of a ragged step, anchor included, 1 .. r + 1 each; None: uniform.
+    target_tokens: int64 [C + generation logit rows]: the target's own token per logit row.
+    hidden: int8 [token rows, D], components 0 .. 127; None if nothing was captured.
+    target_probs: float32 [generation logit rows, V], multiples of 2^-10, or None. It is given
+        exactly in steps with rejection sampling, together with:
+    accept_uniforms: float32 [G, r]; recover_uniforms: float32 [G]; draft_uniforms: float32 [G, K];
+        all in (0, 1], multiples of 2^-12, so that float32 arithmetic on them is exact.
+    """
+
+    step: int
+    mode: Mode
+    draft_len: int
+    contexts: tuple[ContextRow, ...]
+    generations: tuple[GenerationRow, ...]
+    drafts: array[int]
+    target_tokens: array[int]
+    hidden: array[int] | None
+    verify_lens: tuple[int, ...] | None = None
+    all_greedy: bool = True
+    target_probs: array[float] | None = None
+    accept_uniforms: array[float] | None = None
+    recover_uniforms: array[float] | None = None
+    draft_uniforms: array[float] | None = None
+
+
+Matrix = Any
+"""Nested lists of int or float, or anything with `.tolist()` (a tensor, an ndarray)."""
+
+
+@dataclass(slots=True)
+class StepResult:
+    """One step's output (section 4). Only the first `new_tokens_lens[b]` of a row count.
+
+    new_tokens: [B, 1 + r]; new_tokens_lens: [B], accepted drafts + 1 (contexts: 1);
+    next_draft_tokens: [B, r], zeros for contexts; next_new_tokens: [B, 1 + r], the bonus and
+    the next drafts; window_source: where the verify windows of this step are published.
+    """
+
+    new_tokens: Matrix
+    new_tokens_lens: Matrix
+    next_draft_tokens: Matrix
+    next_new_tokens: Matrix
+    window_source: WindowSource
+
+
+@dataclass(slots=True)
+class WorkerState:
+    """A worker's state after a step (section 2). A field that cannot be shown is None.
+
+    slots: request id -> slot, in insertion order; free_slots: the queue, front first;
+    batch_to_slot: [B]; ctx_len, valid_len: [S + 1]; initialized: [S + 1];
+    windows: per slot 0 .. S-1: [stages][valid_len][D], oldest visible frame first, never as
+    ring columns; a slot's frames are ctx_len - valid_len + 1 .. ctx_len;
+    confidence_logits: [S + 2][K], confidence_stamp: [S + 2] (S scratch, S + 1 neutral);
+    draft_seq: forwards prepared so far; draft_probs: per sequence slot 0 .. S-1: [K][V].
+    """
+
+    slots: Mapping[int, int] | None = None
+    free_slots: Sequence[int] | None = None
+    batch_to_slot: Matrix = None
+    ctx_len: Matrix = None
+    valid_len: Matrix = None
+    initialized: Matrix = None
+    windows: Matrix = None
+    confidence_logits: Matrix = None
+    confidence_stamp: Matrix = None
+    draft_seq: int | None = None
+    draft_probs: Matrix = None
+
+
+class Drafter(Protocol):
+    """The exact drafter of section 8a for one request, for workers without their own."""
+
+    def __call__(
+        self, windows: Sequence[Sequence[Sequence[int]]], start: int, bonus: int
+    ) -> tuple[list[int], list[float]]:
+        """Draft a block by argmax.
+
+        windows: [stages][frames][D], visible frames, oldest first, the last one being `start`;
+        start: number of tokens committed before the bonus; bonus: the first input token.
+        Returns K tokens and K confidence logits.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Collaborators:
+    """What the harness lends a worker.
+
+    at: to be called with each name of `SEAMS`; it may raise (an injected fault), and the worker
+        lets that exception pass. drafter: the exact drafter in plain Python.
+    """
+
+    at: Callable[[str], None]
+    drafter: Drafter
+
+
+class Worker(Protocol):
+    """The door. A factory `make(config, device, collaborators, **options)` returns one."""
+
+    def prepare(self, batch: Batch) -> None:
+        """Section 3; on the host, once before each forward. Raises BatchError, changing nothing."""
+
+    def forward(self, batch: Batch) -> StepResult:
+        """Sections 4-9. The batch is the one given to `prepare`."""
+
+    def state(self) -> WorkerState:
+        """The state after the last completed step; must not change anything."""

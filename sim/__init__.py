@@ -1,0 +1,1 @@
+"""The world around the step: choices, events, requests, engine, journal, traces, lockstep."""

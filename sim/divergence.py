@@ -1,0 +1,63 @@
+"""A failure, told to people: where, whose, what was expected and what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+ORACLES = ("comparison", "invariant", "plain decode", "recordings", "exception", "hang")
+
+
+@dataclass(slots=True)
+class Divergence(Exception):
+    """The first thing that went wrong in a run.
+
+    oracle: one of ORACLES; field: what differs, or the invariant, or the exception's type;
+    step, event: index of the forward and of the event; row: index in the batch;
+    whose: whom the place or the row found there belongs to.
+    """
+
+    oracle: str
+    field: str
+    expected: Any = None
+    found: Any = None
+    step: int | None = None
+    event: int | None = None
+    request: int | None = None
+    incarnation: int | None = None
+    slot: int | None = None
+    row: int | None = None
+    stage: int | None = None
+    frame: int | None = None
+    position: int | None = None
+    whose: str | None = None
+
+    @property
+    def signature(self) -> tuple[str, str]:
+        """What must stay the same for a shrunk trace to be the same failure."""
+        return (self.oracle, self.field)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """The report, one fact a line."""
+        facts: list[tuple[str, Any]] = [
+            ("found by", self.oracle),
+            ("step", self.step),
+            ("event", self.event),
+            ("request", self.request),
+            ("incarnation", self.incarnation),
+            ("row", self.row),
+            ("slot", self.slot),
+            ("field", self.field),
+            ("stage", self.stage),
+            ("frame", self.frame),
+            ("position", self.position),
+        ]
+        lines = [f"{name:<12} {value}" for name, value in facts if value is not None]
+        lines.append(f"{'expected':<12} {self.expected}")
+        lines.append(f"{'found':<12} {self.found}")
+        if self.whose:
+            lines.append(f"{'whose':<12} {self.whose}")
+        return lines

@@ -1,0 +1,43 @@
+"""Flat buffers of a batch: one owner per packed row, by one set of offsets."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Any
+
+from draftproof.reference.vocabulary import Batch
+
+_FIELDS = tuple(field.name for field in fields(Batch))
+_POISON = {"q": 2**62, "b": -128, "f": float("nan")}
+
+
+def hidden_rows(spans: Iterable[tuple[int, int, int]], step: int) -> array[int]:
+    """Tagged hidden rows (semantics, section 8a) for spans (incarnation, position, count).
+
+    Returns int8 [rows, D], flat. A row names its origin, so any misplaced one is recognisable.
+    """
+    packed = bytearray()
+    step_low, step_high = step & 127, step >> 7 & 127
+    for incarnation, first, count in spans:
+        low, high = incarnation & 127, incarnation >> 7 & 127
+        for p in range(first, first + count):
+            packed += bytes((low, high, p & 127, p >> 7 & 127, step_low, step_high, 0))
+    return array("b", bytes(packed))
+
+
+def isolated(batch: Batch) -> Batch:
+    """The same batch with arrays of its own, for a worker that might change or keep them."""
+    copies: dict[str, Any] = {name: value[:] for name, value in _arrays(batch)}
+    return replace(batch, **copies)
+
+
+def poison(batch: Batch) -> None:
+    """Overwrite the arrays of a batch: nobody may look at them after their step."""
+    for _, value in _arrays(batch):
+        value[:] = array(value.typecode, [_POISON[value.typecode]]) * len(value)
+
+
+def _arrays(batch: Batch) -> list[tuple[str, array[Any]]]:
+    return [(name, value) for name in _FIELDS if isinstance(value := getattr(batch, name), array)]
