@@ -39,8 +39,7 @@ class Slots:
 
     def real_rows(self, batch: Batch) -> list[ContextRow | GenerationRow]:
         """The rows that stand for requests, in batch order."""
-        rows: list[ContextRow | GenerationRow] = [*batch.contexts, *batch.generations]
-        return [row for row in rows if not self.is_dummy(row.request_id)]
+        return [row for row in batch.rows if not self.is_dummy(row.request_id)]
 
     def check(self, batch: Batch) -> None:
         """Raise BatchError if no worker may accept the batch; changes nothing."""

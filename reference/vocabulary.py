@@ -142,6 +142,11 @@ class Batch:
     recover_uniforms: array[float] | None = None
     draft_uniforms: array[float] | None = None
 
+    @property
+    def rows(self) -> tuple[ContextRow | GenerationRow, ...]:
+        """All rows, in batch order."""
+        return (*self.contexts, *self.generations)
+
 
 Matrix = Any
 """Nested lists of int or float, or anything with `.tolist()` (a tensor, an ndarray)."""

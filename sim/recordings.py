@@ -1,4 +1,4 @@
-"""Recordings of a live engine, checked against the model (`tests/data/recordings/README.md`)."""
+"""Recordings of a live engine, checked against the model (`docs/recordings.md`)."""
 
 from __future__ import annotations
 
@@ -6,151 +6,31 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal
 
-import msgspec
-
-from draftproof.reference.config import checked, lookup
+from draftproof.reference.config import lookup
 from draftproof.reference.drafter import make_drafter
 from draftproof.reference.model import make as make_model
 from draftproof.reference.vocabulary import (
+    IDLE_ID,
     PADDING_ID_BASE,
     Batch,
     BatchError,
     Collaborators,
     Config,
-    ConfigError,
     ContextRow,
     GenerationRow,
     Worker,
     WorkerState,
 )
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.errors import FileError, InjectedFault
+from draftproof.sim.errors import InjectedFault
 from draftproof.sim.packing import hidden_rows
+from draftproof.sim.recording_file import RecordedRow, RecordedStep, load
 
-FORMAT = "dspark-step-recording"
-VERSION = 1
-
-Count = Annotated[int, msgspec.Meta(ge=0)]
 MakeWorker = Callable[[Config, str, Collaborators], Worker]
 
-
-class _Strict(msgspec.Struct, forbid_unknown_fields=True):
-    pass
-
-
-class RecordedConfig(_Strict):
-    """The worker's configuration; without a schedule, r was forced from outside."""
-
-    block_size: int
-    window_size: int
-    num_stages: int
-    max_num_requests: int
-    draft_len_schedule: dict[int, int] | None
-
-
-class _Header(_Strict):
-    format: str
-    version: int
-    seed: int
-    config: RecordedConfig
-
-
-class RecordedContext(_Strict):
-    """A prompt chunk."""
-
-    id: Count
-    incarnation: Count
-    first_position: Count
-    length: Count
-
-
-class RecordedGeneration(_Strict):
-    """A generation row; `num_accepted` counts the bonus, None if the step failed."""
-
-    id: Count
-    incarnation: Count
-    position: Count
-    num_accepted: Count | None
-
-
-class RecordedRow(_Strict):
-    """What the worker held for one request after the step."""
-
-    slot: Count
-    ctx_len: Count
-    valid_len: Count
-    initialized: bool
-    frames: dict[int, tuple[Count, Count] | None]
-
-
-class RecordedState(_Strict):
-    """The worker's state after the step."""
-
-    rows: dict[int, RecordedRow]
-    free: list[Count]
-
-
-class RecordedStep(_Strict):
-    """One line of a recording."""
-
-    event: Literal["step"]
-    mode: Literal["eager", "replay", "warmup"]
-    draft_len: Count
-    contexts: list[RecordedContext]
-    generations: list[RecordedGeneration]
-    num_padding: Count
-    failed: bool
-    state: RecordedState
-
-
-def load(path: Path) -> tuple[Config, list[RecordedStep]]:
-    """Read a recording. Raises FileError for a torn, foreign or unknown file."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from error
-    if lines[-1] != b"":
-        raise FileError(f"{path}: torn: the last line has no end")
-    config = _load_header(path, lines[0])
-    steps = []
-    for number, line in enumerate(lines[1:-1], start=2):
-        try:
-            steps.append(msgspec.json.decode(line, type=RecordedStep))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise FileError(f"{path}, line {number}: not a step of a recording: {error}") from error
-    return config, steps
-
-
-def _load_header(path: Path, line: bytes) -> Config:
-    try:
-        loose = msgspec.json.decode(line)
-        assert isinstance(loose, dict) and loose.get("format") == FORMAT
-    except (msgspec.DecodeError, UnicodeDecodeError, AssertionError) as error:
-        raise FileError(f"{path}: not a {FORMAT} file") from error
-    if loose.get("version") != VERSION:
-        raise FileError(
-            f"{path}: version {loose.get('version')!r} of {FORMAT}; "
-            f"this draftproof reads version {VERSION}"
-        )
-    try:
-        recorded = msgspec.convert(loose, _Header, strict=False).config
-        return checked(
-            Config(
-                max_draft_len=recorded.block_size,
-                window_size=recorded.window_size,
-                num_stages=recorded.num_stages,
-                max_num_requests=recorded.max_num_requests,
-                draft_len_schedule=_pairs(recorded.draft_len_schedule),
-            )
-        )
-    except (msgspec.ValidationError, ConfigError) as error:
-        raise FileError(f"{path}, line 1: {error}") from error
-
-
-def _pairs(schedule: dict[int, int] | None) -> tuple[tuple[int, int], ...] | None:
-    return None if schedule is None else tuple(schedule.items())
+DIGITS = 128 * 128
+"""Hidden rows hold incarnation and position modulo this (semantics, section 8a)."""
 
 
 def validate(path: Path, make: MakeWorker = make_model) -> int:
@@ -166,10 +46,11 @@ def validate(path: Path, make: MakeWorker = make_model) -> int:
             raise InjectedFault(seam)
 
     worker = make(config, "cpu", Collaborators(at=at, drafter=make_drafter(config)))
-    known: dict[int, RecordedRow] = {}
+    past = _Past()
     for index, step in enumerate(steps):
         try:
-            _check_input(config, step, known)
+            _check_batch(config, step)
+            past.check(step)
             armed[:] = ["draft"] if step.failed else []
             _drive(worker, config, index, step)
             for difference in _differences(worker.state(), step):
@@ -181,28 +62,85 @@ def validate(path: Path, make: MakeWorker = make_model) -> int:
             raise Divergence(
                 "recordings", "batch", "a batch a worker accepts", str(error), index
             ) from error
-        known = {} if step.failed else step.state.rows
+        past.add(step)
     return len(steps)
 
 
-def _check_input(config: Config, step: RecordedStep, known: dict[int, RecordedRow]) -> None:
-    """What must hold of a recorded batch itself: the schedule, the counts, the positions."""
-    size = len(step.contexts) + len(step.generations)
-    if config.draft_len_schedule is not None:
-        if step.draft_len != lookup(config, size):
-            raise _mismatch("draft_len", lookup(config, size), step.draft_len)
-    elif step.draft_len > config.max_draft_len:
-        raise _mismatch("draft_len", f"at most {config.max_draft_len}", step.draft_len)
+def _check_batch(config: Config, step: RecordedStep) -> None:
+    """What must hold of a recorded batch by itself."""
+    r, expected = step.draft_len, lookup(config, len(step.contexts) + len(step.generations))
+    if config.draft_len_schedule is not None and r != expected:
+        raise _mismatch("draft_len", expected, r)
+    if r > config.max_draft_len:
+        raise _mismatch("draft_len", f"at most {config.max_draft_len}", r)
+    if step.mode == "replay" and step.contexts:
+        raise _mismatch("contexts", "none in a replay", len(step.contexts), step.contexts[0].id)
+    if step.mode == "eager" and step.num_padding:
+        raise _mismatch("num_padding", "0 in an eager step", step.num_padding)
+    ids = [row.id for row in (*step.contexts, *step.generations)]
+    for request in ids:
+        if ids.count(request) > 1:
+            raise _mismatch("id", "once in a batch", f"{ids.count(request)} times", request)
     for row in step.generations:
         if (row.num_accepted is None) != step.failed:
-            raise _mismatch(
-                "num_accepted", "null exactly in a failed step", row.num_accepted, row.id
-            )
-        if row.num_accepted is not None and not 1 <= row.num_accepted <= 1 + step.draft_len:
-            raise _mismatch("num_accepted", f"1..{1 + step.draft_len}", row.num_accepted, row.id)
-        before = known.get(row.id)
-        if before and before.initialized and row.position != before.ctx_len:
-            raise _mismatch("position", before.ctx_len, row.position, row.id)
+            rule = "null exactly in a failed step"
+            raise _mismatch("num_accepted", rule, row.num_accepted, row.id)
+        if row.num_accepted is not None and not 1 <= row.num_accepted <= 1 + r:
+            raise _mismatch("num_accepted", f"1..{1 + r}", row.num_accepted, row.id)
+
+
+class _Past:
+    """What the lines before say about the requests of a step."""
+
+    def __init__(self) -> None:
+        self.owners: dict[int, int] = {}  # incarnation -> id
+        self.latest: dict[int, int] = {}  # id -> incarnation
+        self.failed: set[int] = set()  # incarnations that a failed step ended
+        self.rows: dict[tuple[int, int], RecordedRow] = {}  # (id, incarnation), in the last line
+
+    def check(self, step: RecordedStep) -> None:
+        """An incarnation is one request's and never comes back late; positions follow on."""
+        for row in (*step.contexts, *step.generations):
+            if row.id != IDLE_ID:
+                self._check_incarnation(row.id, row.incarnation)
+        for context in step.contexts:
+            first, held = context.first_position, self._held(context.id, context.incarnation)
+            if first < 0 or (held is not None and context.length and first not in (0, held)):
+                rule = "at least 0" if held is None else f"0 or {held}"
+                raise _mismatch("first_position", rule, first, context.id)
+        for row in step.generations:
+            held = self._held(row.id, row.incarnation)
+            if row.position < 0 or (held is not None and row.position != held):
+                raise _mismatch(
+                    "position", "at least 0" if held is None else held, row.position, row.id
+                )
+
+    def add(self, step: RecordedStep) -> None:
+        """The step is over. If it failed, so did every request seen, and its rows say nothing."""
+        if step.failed:
+            self.failed.update(self.owners)
+            self.rows = {}
+        else:
+            rows = step.state.rows.items()
+            self.rows = {(request, self.latest.get(request, 0)): row for request, row in rows}
+
+    def _check_incarnation(self, request: int, incarnation: int) -> None:
+        owner = self.owners.setdefault(incarnation, request)
+        if owner != request:
+            rule = f"not {incarnation}, which is request {owner}'s"
+        elif incarnation in self.failed:
+            rule = f"not {incarnation}, which failed in an earlier step"
+        elif incarnation < self.latest.get(request, 1):
+            rule = f"at least {self.latest.get(request, 1)}"
+        else:
+            self.latest[request] = incarnation
+            return
+        raise _mismatch("incarnation", rule, incarnation, request)
+
+    def _held(self, request: int, incarnation: int) -> int | None:
+        """ctx_len after the last line, if that says anything about this request."""
+        row = self.rows.get((request, incarnation))
+        return row.ctx_len if row and row.initialized else None
 
 
 def _drive(worker: Worker, config: Config, index: int, step: RecordedStep) -> None:
@@ -245,11 +183,9 @@ def _batch(config: Config, index: int, step: RecordedStep) -> Batch:
 
 
 def _differences(state: WorkerState, step: RecordedStep) -> Iterator[Divergence]:
-    """Every way in which a recorded state is not the worker's, slots first."""
+    """Every way in which a recorded state is not the worker's, rows first."""
     assert state.slots is not None and state.free_slots is not None
     recorded = step.state
-    if list(state.free_slots) != recorded.free:
-        yield _mismatch("free", list(state.free_slots), recorded.free)
     for request in sorted(state.slots.keys() | recorded.rows.keys()):
         if request not in recorded.rows:
             yield _mismatch("rows", f"slot {state.slots[request]}", "no row", request)
@@ -261,6 +197,8 @@ def _differences(state: WorkerState, step: RecordedStep) -> Iterator[Divergence]
                 yield _mismatch("slot", slot, row.slot, request)
             if not step.failed:
                 yield from _row_differences(state, slot, row, request)
+    if list(state.free_slots) != recorded.free:
+        yield _mismatch("free", list(state.free_slots), recorded.free)
 
 
 def _row_differences(
@@ -277,8 +215,9 @@ def _row_differences(
     for stage, rows in enumerate(state.windows[slot]):
         for frame, hidden in zip(frames, rows, strict=True):
             origin = (hidden[0] + 128 * hidden[1], hidden[2] + 128 * hidden[3])
-            if origin != row.frames.get(frame):
-                difference = _mismatch("frames", list(origin), row.frames.get(frame), request)
+            found = row.frames.get(frame)
+            if found is None or origin != (found[0] % DIGITS, found[1] % DIGITS):
+                difference = _mismatch("frames", list(origin), found, request)
                 difference.frame, difference.stage = frame, stage
                 yield difference
 

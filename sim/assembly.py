@@ -1,0 +1,89 @@
+"""From chosen rows to a batch: drafts, the target's answers, hidden rows, random numbers."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from draftproof.reference.vocabulary import Batch, Config, ContextRow, GenerationRow, Mode
+from draftproof.sim import packing, target
+
+ACCEPT, RECOVER, DRAFT = range(3)
+"""Purposes of random numbers; each has a stream of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a batch consists of. Per generation: its anchor token and drafts, accepts, window."""
+
+    step: int
+    mode: Mode
+    draft_len: int
+    contexts: Sequence[tuple[ContextRow, int]]
+    generations: Sequence[GenerationRow]
+    tokens: Sequence[Sequence[int]]
+    accepts: Sequence[int]
+    windows: Sequence[int] | None
+
+
+def assemble(config: Config, rows: Rows) -> Batch:
+    """Pack one step. Contexts come with the last token of their chunk."""
+    contexts = tuple(row for row, _ in rows.contexts)
+    widths = rows.windows or [1 + rows.draft_len] * len(rows.generations)
+    script = [
+        target.answers(config, row.incarnation, row.position, tokens, accepts, width)
+        for row, tokens, accepts, width in zip(
+            rows.generations, rows.tokens, rows.accepts, widths, strict=True
+        )
+    ]
+    first = [_context_answer(config, row, token) for row, token in rows.contexts]
+    spans = [(row.incarnation, row.first_position, row.length) for row in contexts]
+    spans += [
+        (row.incarnation, row.position, width)
+        for row, width in zip(rows.generations, widths, strict=True)
+    ]
+    all_greedy = all(row.greedy for row in contexts) and all(row.greedy for row in rows.generations)
+    numbers = {}
+    if config.use_rejection_sampling and not all_greedy:
+        numbers = _numbers(config, rows, script)
+    return Batch(
+        step=rows.step,
+        mode=rows.mode,
+        draft_len=rows.draft_len,
+        contexts=contexts,
+        generations=tuple(rows.generations),
+        drafts=array("q", [draft for tokens in rows.tokens for draft in tokens[1:]]),
+        target_tokens=array("q", [*first, *(token for answer in script for token in answer)]),
+        hidden=packing.hidden_rows(spans, rows.step),
+        verify_lens=None if rows.windows is None else tuple(rows.windows),
+        all_greedy=all_greedy,
+        **numbers,
+    )
+
+
+def _context_answer(config: Config, row: ContextRow, token: int) -> int:
+    last = row.first_position + row.length - 1
+    return target.answers(config, row.incarnation, last, [token], 0, 1)[0]
+
+
+def _numbers(
+    config: Config, rows: Rows, script: Sequence[Sequence[int]]
+) -> dict[str, array[float]]:
+    """Everything that rejection sampling is handed."""
+    probs, accept, recover, draft = array("f"), array("f"), array("f"), array("f")
+    for row, answer in zip(rows.generations, script, strict=True):
+        inc, p = row.incarnation, row.position
+        for i, token in enumerate(answer):
+            probs.extend(target.target_probs(config, inc, p + i, token, row.greedy))
+        for i in range(rows.draft_len):
+            accept.append(target.uniform(inc, p + i, ACCEPT))
+        recover.append(target.uniform(inc, p, RECOVER))
+        for k in range(config.max_draft_len):
+            draft.append(target.uniform(inc, p + k, DRAFT))
+    return {
+        "target_probs": probs,
+        "accept_uniforms": accept,
+        "recover_uniforms": recover,
+        "draft_uniforms": draft,
+    }

@@ -1,0 +1,207 @@
+"""What is compared after a step, and how a difference is told (semantics, section 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from draftproof.reference.vocabulary import (
+    IDLE_ID,
+    PADDING_ID_BASE,
+    Batch,
+    Config,
+    StepResult,
+    WorkerState,
+)
+from draftproof.sim.divergence import Divergence
+
+SHOWN = tuple(WorkerState.__dataclass_fields__)
+"""The fields of the state; an implementation that cannot show one leaves it None."""
+
+
+def listed(value: Any) -> Any:
+    """Nested lists of a tensor or an array; lists as they are."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def describe_row(row: Sequence[float]) -> str:
+    """Whom a stored hidden row belongs to, in words."""
+    if any(component != component or component < 0 for component in row):
+        return "nobody: a place that was never written"
+    low = [int(component) for component in row]
+    incarnation, position, step = (low[i] + 128 * low[i + 1] for i in (0, 2, 4))
+    if not any(low):
+        return "nobody: a cleared place"
+    return f"incarnation {incarnation}, position {position}, fed in step {step}"
+
+
+def result_difference(batch: Batch, expected: StepResult, found: StepResult) -> Divergence | None:
+    """The first difference of two results, or None."""
+    return next(_result_differences(batch, expected, found), None)
+
+
+def _result_differences(
+    batch: Batch, expected: StepResult, found: StepResult
+) -> Iterator[Divergence]:
+    if expected.window_source != found.window_source:
+        yield _difference("window_source", expected.window_source, found.window_source)
+    counts = listed(found.new_tokens_lens)
+    if counts != expected.new_tokens_lens:
+        yield from _rows(batch, "new_tokens_lens", expected.new_tokens_lens, counts)
+    tokens = listed(found.new_tokens)
+    kept = [row[:n] for row, n in zip(tokens, counts, strict=False)]
+    if kept != expected.new_tokens:
+        yield from _rows(batch, "new_tokens", expected.new_tokens, kept)
+    dummies = [row.request_id for row in batch.generations if _is_dummy(row.request_id)]
+    real = len(batch.rows) - len(dummies)  # dummies come last
+    for name in ("next_draft_tokens", "next_new_tokens"):
+        wanted, got = getattr(expected, name), listed(getattr(found, name))
+        if got[:real] != wanted[:real] or len(got) != len(wanted):
+            yield from _rows(batch, name, wanted[:real], got[:real])
+            yield _difference(name, f"{len(wanted)} rows", f"{len(got)} rows")
+
+
+def _is_dummy(request_id: int) -> bool:
+    return request_id == IDLE_ID or request_id >= PADDING_ID_BASE // 2
+
+
+def _rows(batch: Batch, field: str, expected: Sequence[Any], found: Any) -> Iterator[Divergence]:
+    """The first row of a batch that differs, or a wrong number of rows."""
+    rows = batch.rows
+    for b, (want, got) in enumerate(zip(expected, found, strict=False)):
+        if want != got:
+            difference = _difference(field, want, got)
+            difference.row = b
+            difference.request = rows[b].request_id
+            difference.incarnation = rows[b].incarnation
+            yield difference
+    if len(expected) != len(found):
+        yield _difference(field, f"{len(expected)} rows", f"{len(found)} rows")
+
+
+def state_difference(
+    config: Config, batch: Batch, expected: WorkerState, found: WorkerState, failed: bool
+) -> Divergence | None:
+    """The first difference of two states after a step, or None.
+
+    failed: only the slot map and the free queue are compared, until the next prepare().
+    """
+    return next(_state_differences(config, batch, expected, found, failed), None)
+
+
+def _state_differences(
+    config: Config, batch: Batch, expected: WorkerState, found: WorkerState, failed: bool
+) -> Iterator[Divergence]:
+    assert expected.slots is not None
+    if found.slots is not None:
+        wanted, got = list(expected.slots.items()), list(found.slots.items())
+        if wanted != got:
+            yield _difference("slots", dict(wanted), dict(got))
+    if found.free_slots is not None and list(found.free_slots) != expected.free_slots:
+        yield _difference("free_slots", expected.free_slots, list(found.free_slots))
+    if failed:
+        return
+    if found.batch_to_slot is not None:
+        got = listed(found.batch_to_slot)[: len(expected.batch_to_slot)]
+        if got != expected.batch_to_slot:
+            if batch.mode == "warmup":
+                yield _difference("batch_to_slot", expected.batch_to_slot, got)
+            else:
+                yield from _rows(batch, "batch_to_slot", expected.batch_to_slot, got)
+    owners = {slot: request_id for request_id, slot in expected.slots.items()}
+    yield from _counter_differences(config, owners, expected, found)
+    if found.windows is not None:
+        yield from _window_differences(owners, expected, listed(found.windows))
+    yield from _confidence_differences(config, owners, expected, found)
+    if found.draft_seq is not None and found.draft_seq != expected.draft_seq:
+        yield _difference("draft_seq", expected.draft_seq, found.draft_seq)
+    if found.draft_probs is not None:
+        yield from _probs_differences(expected.draft_probs, listed(found.draft_probs))
+
+
+def _counter_differences(
+    config: Config, owners: dict[int, int], expected: WorkerState, found: WorkerState
+) -> Iterator[Divergence]:
+    """Counters of slots exactly; of the scratch row only that they are bounded."""
+    scratch = config.max_num_requests
+    bounds = {"ctx_len": config.max_draft_len + 1, "valid_len": config.window_size}
+    for name in ("ctx_len", "valid_len", "initialized"):
+        got = listed(getattr(found, name))
+        if got is None:
+            continue
+        wanted = getattr(expected, name)
+        if got[:scratch] != wanted[:scratch]:
+            yield from _slots(owners, name, wanted[:scratch], got[:scratch])
+        if name in bounds and not 0 <= got[scratch] <= bounds[name]:
+            yield _slot_difference(
+                name, {}, scratch, f"scratch row within 0..{bounds[name]}", got[scratch]
+            )
+
+
+def _window_differences(
+    owners: dict[int, int], expected: WorkerState, found: Any
+) -> Iterator[Divergence]:
+    if found[: len(expected.windows)] == expected.windows:
+        return
+    for slot, stages in enumerate(expected.windows):
+        if found[slot] == stages:
+            continue
+        first = expected.ctx_len[slot] - expected.valid_len[slot] + 1
+        for stage, rows in enumerate(stages):
+            if len(found[slot][stage]) != len(rows):
+                yield _slot_difference(
+                    "windows", owners, slot, f"{len(rows)} frames", f"{len(found[slot][stage])}"
+                )
+            for i, (want, got) in enumerate(zip(rows, found[slot][stage], strict=False)):
+                if want != got:
+                    difference = _slot_difference("windows", owners, slot, want, got)
+                    difference.stage, difference.frame = stage, first + i
+                    difference.whose = f"expected {describe_row(want)}; found {describe_row(got)}"
+                    yield difference
+
+
+def _confidence_differences(
+    config: Config, owners: dict[int, int], expected: WorkerState, found: WorkerState
+) -> Iterator[Divergence]:
+    """Every row but the scratch one, the neutral row included."""
+    scratch = config.max_num_requests
+    for name in ("confidence_logits", "confidence_stamp"):
+        got = listed(getattr(found, name))
+        if got is None:
+            continue
+        wanted = getattr(expected, name)
+        pairs = [(wanted[:scratch], got[:scratch]), (wanted[scratch + 1 :], got[scratch + 1 :])]
+        for (want, have), offset in zip(pairs, (0, scratch + 1), strict=True):
+            if want != have:
+                yield from _slots(owners, name, want, have, offset)
+
+
+def _probs_differences(expected: Sequence[Any], found: Any) -> Iterator[Divergence]:
+    """Rows that were written; the others are unset."""
+    for seq_slot, rows in enumerate(expected):
+        got = found[seq_slot][: len(rows)]
+        if got != rows:
+            yield Divergence("comparison", "draft_probs", rows, got, slot=seq_slot)
+
+
+def _slots(
+    owners: dict[int, int], field: str, expected: Any, found: Any, offset: int = 0
+) -> Iterator[Divergence]:
+    for slot, (want, got) in enumerate(zip(expected, found, strict=False), start=offset):
+        if want != got:
+            yield _slot_difference(field, owners, slot, want, got)
+    if len(expected) != len(found):
+        yield _difference(field, f"{len(expected)} slots", f"{len(found)} slots")
+
+
+def _slot_difference(
+    field: str, owners: dict[int, int], slot: int, expected: Any, found: Any
+) -> Divergence:
+    difference = _difference(field, expected, found)
+    difference.slot = slot
+    difference.request = owners.get(slot)
+    return difference
+
+
+def _difference(field: str, expected: Any, found: Any) -> Divergence:
+    return Divergence("comparison", field, expected, found)

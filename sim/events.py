@@ -1,0 +1,208 @@
+"""Events: what the schedule does. Any event fits any state; one without sense is skipped.
+
+They name requests by submission ordinal, which a Submit carries itself, so that any sub-sequence of
+a trace is a trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from draftproof.reference.vocabulary import SEAMS, Config
+from draftproof.sim.choices import Choices, Digits
+
+
+class Event(msgspec.Struct, frozen=True, tag=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One thing that the schedule does."""
+
+
+class Submit(Event, frozen=True, tag="submit"):
+    """A new request. `request` is its ordinal; its incarnation is the ordinal plus one.
+
+    prompt: tokens; reused: how many of them come from a prefix cache; imported: its prompt ran on
+    another server; same_id: it takes the id of the request that departed last, else a new one;
+    limit: most tokens it may emit; stop: token that ends it; sampled: it is not greedy.
+    """
+
+    request: int
+    prompt: int = 1
+    reused: int = 0
+    imported: bool = False
+    same_id: bool = False
+    limit: int = 1
+    stop: int | None = None
+    sampled: bool = False
+
+
+class Step(Event, frozen=True, tag="step"):
+    """One forward over everybody who is ready.
+
+    chunk: longest prompt chunk, 0 for whole prompts; accepts: how many drafts the scripted target
+    keeps, cyclically over the generation rows; draft_len: r forced from outside, used only without
+    a schedule; rotate: by how much the batch order turns; graph: pad to a captured size and replay;
+    windows: verify windows, cyclically, used only with confidence scheduling; fault: a seam at
+    which the forward fails.
+    """
+
+    chunk: int = 0
+    accepts: tuple[int, ...] = ()
+    draft_len: int | None = None
+    rotate: int = 0
+    graph: bool = False
+    windows: tuple[int, ...] = ()
+    fault: str | None = None
+
+
+class Cancel(Event, frozen=True, tag="cancel"):
+    """The client goes away; the worker learns of it in the next prepare()."""
+
+    request: int
+
+
+class Pause(Event, frozen=True, tag="pause"):
+    """The request is left out of the next `steps` batches, then returns."""
+
+    request: int
+    steps: int = 1
+
+
+class Recompute(Event, frozen=True, tag="recompute"):
+    """The request starts again from position 0 with all its tokens as prompt."""
+
+    request: int
+
+
+class Warmup(Event, frozen=True, tag="warmup"):
+    """A forward over made-up requests that must leave no trace.
+
+    rows: generation rows; context: also one prompt; fault: a seam at which it fails.
+    """
+
+    rows: int = 1
+    context: bool = False
+    draft_len: int | None = None
+    fault: str | None = None
+
+
+AnyEvent = Submit | Step | Cancel | Pause | Recompute | Warmup
+
+_WEIGHTS: tuple[tuple[type[Event], int], ...] = (
+    (Step, 20),
+    (Submit, 6),
+    (Cancel, 2),
+    (Pause, 2),
+    (Recompute, 1),
+    (Warmup, 1),
+)
+KINDS = tuple(kind for kind, weight in _WEIGHTS for _ in range(weight))
+
+
+def choose_event(config: Config, choices: Choices, live: list[int], submitted: int) -> AnyEvent:
+    """One event, at the cost of one draw.
+
+    live: ordinals of requests that have not departed; submitted: how many there were so far.
+    """
+    digits = Digits(choices)
+    kind = KINDS[digits.below(len(KINDS))]
+    if kind is Submit or not live:
+        return _submit(config, digits, submitted)
+    if kind is Step:
+        return _step(config, digits)
+    if kind is Warmup:
+        return Warmup(
+            rows=1 + digits.below(config.max_num_requests),
+            context=digits.below(2) == 1,
+            draft_len=_draft_len(config, digits),
+            fault=_fault(digits, 4),
+        )
+    request = live[digits.below(len(live))]
+    if kind is Cancel:
+        return Cancel(request)
+    if kind is Pause:
+        return Pause(request, steps=1 + digits.below(3))
+    return Recompute(request)
+
+
+def _submit(config: Config, digits: Digits, ordinal: int) -> Submit:
+    """Prompts up to a little over two windows, so that windows wrap while seeding."""
+    prompt = 1 + digits.below(2 * min(config.window_size, 12) + 2)
+    limit = 1 + digits.below(40)
+    origin = digits.below(6)
+    return Submit(
+        request=ordinal,
+        prompt=prompt,
+        reused=prompt // 2 if origin in (3, 4) else 0,
+        imported=origin == 5,
+        same_id=digits.below(2) == 1,
+        limit=limit,
+        stop=None if digits.below(3) else config.vocab_size // 2,
+        sampled=config.target == "scripted" and digits.below(2) == 1,
+    )
+
+
+def _step(config: Config, digits: Digits) -> Step:
+    k = config.max_draft_len
+    return Step(
+        accepts=tuple(digits.below(k + 1) for _ in range(3)),
+        draft_len=_draft_len(config, digits),
+        chunk=(0, 0, 1, 3)[digits.below(4)],
+        rotate=digits.below(3),
+        graph=digits.below(2) == 1,
+        fault=_fault(digits, 40),
+        windows=_windows(k, digits) if config.confidence_scheduling else (),
+    )
+
+
+def _draft_len(config: Config, digits: Digits) -> int | None:
+    if config.draft_len_schedule is not None or config.confidence_scheduling:
+        return None
+    return (None, 0, digits.below(config.max_draft_len + 1))[digits.below(3)]
+
+
+def _windows(k: int, digits: Digits) -> tuple[int, ...]:
+    if digits.below(3) == 0:
+        return ()
+    return tuple(1 + digits.below(k + 1) for _ in range(3))
+
+
+def _fault(digits: Digits, one_in: int) -> str | None:
+    seams = dict(enumerate(SEAMS, start=1))
+    return seams.get(digits.below(one_in * len(SEAMS)))
+
+
+def choose_config(choices: Choices) -> Config:
+    """A small configuration. Small sizes meet their edges sooner."""
+    digits = Digits(choices)
+    config = Config(
+        max_draft_len=1 + digits.below(7),
+        window_size=1 + digits.below(12),
+        num_stages=1 + digits.below(3),
+        max_num_requests=(2, 1, 3, 4, 5)[digits.below(5)],
+        vocab_size=(64, 8)[digits.below(2)],
+        poison=digits.below(2) == 1,
+    )
+    about = ("forced", "schedule", "ragged", "sampled", "autonomous")[digits.below(5)]
+    sizes = (1, 2, 4, 8)[: digits.below(5)]
+    if about == "ragged":
+        return replace(config, confidence_scheduling=True, graph_batch_sizes=sizes)
+    if about == "sampled":
+        schedule = _schedule(config, digits) if digits.below(2) else None
+        config = replace(config, use_rejection_sampling=True, vocab_size=6)
+        return replace(config, draft_len_schedule=schedule)
+    if about == "autonomous":
+        config = replace(config, target="autonomous", vocab_size=3)
+    if about == "schedule" or (about == "autonomous" and digits.below(2)):
+        config = replace(config, draft_len_schedule=_schedule(config, digits))
+    return replace(config, graph_batch_sizes=sizes)
+
+
+def _schedule(config: Config, digits: Digits) -> tuple[tuple[int, int], ...]:
+    """Up to four thresholds, the first at K as section 10 demands; not always monotone."""
+    k, threshold = config.max_draft_len, 1
+    pairs = [(threshold, k)]
+    for _ in range(1 + digits.below(3)):
+        threshold += 1 + digits.below(2)
+        pairs.append((threshold, (0, digits.below(k + 1))[digits.below(2)]))
+    return tuple(pairs)

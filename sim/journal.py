@@ -1,0 +1,77 @@
+"""An append-only record of what really happened, for the oracles that do not trust the engine.
+
+Both sides of the lockstep get the batch that the engine built, so lockstep cannot see the engine's
+own mistakes. The journal holds facts only: what was submitted, what was fed (the batch itself),
+what the worker answered, what was delivered to whom, who left. Invariants are computed from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from draftproof.reference.vocabulary import Batch, StepResult
+from draftproof.sim.events import Submit
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A request came: under which id, as which incarnation, and what was asked for."""
+
+    request_id: int
+    incarnation: int
+    event: Submit
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """A batch went to the worker; reserved: target KV rows per row of the batch, dummies None."""
+
+    batch: Batch
+    reserved: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The worker answered the batch fed last; None: it failed."""
+
+    result: StepResult | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Tokens of the answer to `step` were handed to a request; kept: KV rows afterwards."""
+
+    step: int
+    request_id: int
+    incarnation: int
+    tokens: tuple[int, ...]
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Departed:
+    """A request left for good: "finished", "cancelled" or "failed"."""
+
+    incarnation: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """A request will be computed again from position 0."""
+
+    incarnation: int
+
+
+Entry = Submitted | Fed | Answered | Delivered | Departed | Restarted
+
+
+@dataclass(slots=True)
+class Journal:
+    """The entries, in order."""
+
+    entries: list[Entry] = field(default_factory=list)
+
+    def write(self, entry: Entry) -> None:
+        """Append one entry."""
+        self.entries.append(entry)

@@ -1,0 +1,146 @@
+"""`check`: fold an implementation over a run and compare every step."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from draftproof.reference.drafter import make_drafter
+from draftproof.reference.vocabulary import Collaborators, Config, StepResult, Worker, WorkerState
+from draftproof.sim.compare import SHOWN, result_difference, state_difference
+from draftproof.sim.divergence import Divergence
+from draftproof.sim.errors import InjectedFault, StepTimeout
+from draftproof.sim.journal import Entry
+from draftproof.sim.packing import isolated, poison
+from draftproof.sim.run import Expected, Faults, Run
+
+MakeWorker = Callable[[Config, Collaborators], Worker]
+
+
+class Watch(Protocol):
+    """An oracle that looks at facts and states alone; made anew for every run."""
+
+    def step(self, entries: Sequence[Entry], state: WorkerState | None) -> None:
+        """See what the journal gained, and the state after it. Raises Divergence."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a check has seen: forwards, fields never shown, faults a worker has no seam for."""
+
+    steps: int = 0
+    hidden_fields: set[str] = field(default_factory=set)
+    faults_without_seam: int = 0
+
+
+def check(
+    run: Run,
+    make: MakeWorker | None = None,
+    watches: Sequence[Watch] = (),
+    timeout: float = 0.0,
+) -> Checked:
+    """Compare an implementation with a run, and let the watches see both.
+
+    make: None checks the engine and the model alone; timeout: seconds per step, 0 for none.
+    Raises the first Divergence: a difference, a broken invariant, an exception, or a hang.
+    """
+    checked, faults, seen = Checked(), Faults(), 0
+    worker = None
+    if make is not None:
+        worker = make(run.config, Collaborators(faults.at, make_drafter(run.config)))
+    for expected in run.steps:
+        with _located(run, expected):
+            for watch in watches:
+                watch.step(run.journal.entries[seen : expected.entries], expected.state)
+            seen = expected.entries
+            if worker is not None and not _step(
+                worker, run.config, expected, faults, checked, timeout
+            ):
+                return checked
+        checked.steps += 1
+    for watch in watches:
+        watch.step(run.journal.entries[seen:], None)
+    return checked
+
+
+def _step(
+    worker: Worker,
+    config: Config,
+    expected: Expected,
+    faults: Faults,
+    checked: Checked,
+    timeout: float,
+) -> bool:
+    """One step of the implementation; False if the run cannot go on from here."""
+    batch = isolated(expected.batch)
+    faults.arm(expected.fault)
+    result = _forward(worker, batch, timeout)
+    if expected.fault is not None and not faults.fired:
+        checked.faults_without_seam += 1
+        return False
+    if expected.result is not None and expected.batch.mode != "warmup":
+        assert result is not None
+        if (difference := result_difference(expected.batch, expected.result, result)) is not None:
+            raise difference
+    elif expected.fault is not None and result is not None:
+        raise Divergence("exception", "fault", f"the fault at {expected.fault!r}", "a result")
+    poison(batch)
+    state = worker.state()
+    checked.hidden_fields.update(name for name in SHOWN if getattr(state, name) is None)
+    failed = expected.result is None and expected.batch.mode != "warmup"
+    difference = state_difference(config, expected.batch, expected.state, state, failed)
+    if difference is not None:
+        raise difference
+    return True
+
+
+def _forward(worker: Worker, batch: Any, timeout: float) -> StepResult | None:
+    """Run one step; None if the injected fault came through."""
+    try:
+        with _time_limit(timeout):
+            worker.prepare(batch)
+            return worker.forward(batch)
+    except InjectedFault:
+        return None
+    except StepTimeout as error:
+        raise Divergence("hang", "timeout", f"a step within {timeout:g} s", "no answer") from error
+    except Exception as error:
+        raise Divergence("exception", type(error).__name__, "no exception", str(error)) from error
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    if not seconds:
+        yield
+        return
+
+    def expired(signum: int, frame: object) -> None:
+        raise StepTimeout
+
+    previous = signal.signal(signal.SIGALRM, expired)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+@contextmanager
+def _located(run: Run, expected: Expected) -> Iterator[None]:
+    """Say of a failure in which step and event it came, and whose it is."""
+    try:
+        yield
+    except Divergence as divergence:
+        divergence.step, divergence.event = expected.batch.step, expected.event
+        if divergence.request is not None and divergence.incarnation is None:
+            own = [
+                row.incarnation
+                for row in expected.batch.rows
+                if row.request_id == divergence.request
+            ]
+            divergence.incarnation = own[0] if own else None
+        raise

@@ -1,0 +1,77 @@
+"""A request as the serving engine keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from draftproof.reference.vocabulary import ContextRow, GenerationRow
+from draftproof.sim.events import Submit
+
+
+@dataclass(slots=True)
+class Request:
+    """One incarnation. `length` counts committed tokens, `computed` positions that were fed.
+
+    While decoding, the anchor is the last committed token, at position length - 1 = computed.
+    """
+
+    ordinal: int
+    request_id: int
+    asked: Submit
+    length: int
+    computed: int
+    decoding: bool
+    seq_slot: int | None = None
+    output: list[int] = field(default_factory=list)
+    drafts: list[int] = field(default_factory=list)
+    pause: int = 0
+    reserved: int = 0
+
+    @classmethod
+    def of(cls, event: Submit, request_id: int) -> Request:
+        """A request as submitted; an imported prompt has run, its last token is the anchor."""
+        computed = event.prompt - 1 if event.imported else min(event.reused, event.prompt - 1)
+        return cls(event.request, request_id, event, event.prompt, computed, event.imported)
+
+    @property
+    def incarnation(self) -> int:
+        """One life of an id, by order of submission, from 1."""
+        return self.ordinal + 1
+
+    @property
+    def room(self) -> int:
+        """How many tokens it may still emit."""
+        return self.asked.limit - len(self.output)
+
+    def chunk(self, longest: int) -> ContextRow:
+        """The next prompt chunk; 0: all that is left."""
+        left = self.length - self.computed
+        return ContextRow(
+            request_id=self.request_id,
+            incarnation=self.incarnation,
+            seq_slot=self._seq_slot(),
+            first_position=self.computed,
+            length=min(left, longest or left),
+            greedy=not self.asked.sampled,
+        )
+
+    def generation(self, draft_len: int) -> GenerationRow:
+        """The row of a decoding request."""
+        return GenerationRow(
+            request_id=self.request_id,
+            incarnation=self.incarnation,
+            seq_slot=self._seq_slot(),
+            position=self.computed,
+            proposed=min(len(self.drafts), draft_len),
+            greedy=not self.asked.sampled,
+        )
+
+    def restart(self) -> None:
+        """Everything is computed again: all its tokens are the prompt now."""
+        self.computed = 0
+        self.decoding = False
+        self.drafts = []
+
+    def _seq_slot(self) -> int:
+        assert self.seq_slot is not None, "only an admitted request is scheduled"
+        return self.seq_slot
