@@ -10,10 +10,14 @@ from pathlib import Path
 
 from draftproof.sim.errors import DraftproofError
 
+TORCH_WORKER = "draftproof.gpu.worker:make"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code (README, "Exit codes")."""
-    arguments = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    arguments = _parser().parse_args(words)
+    arguments.argv = words
     command = import_module(f"draftproof.fuzz.commands.{arguments.command}")
     try:
         code: int = command.run(arguments)
@@ -21,6 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DraftproofError as error:
         print(f"draftproof: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("draftproof: interrupted, no verdict", file=sys.stderr)
+        return 5
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone; there is nobody to tell
         return 1
@@ -32,11 +39,70 @@ def _parser() -> argparse.ArgumentParser:
         description="Checks a DSpark implementation against its specification, step by step.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_check(commands.add_parser("check", help="random schedules, model against implementation"))
+    replay = commands.add_parser("replay", help="run a saved trace again")
+    replay.add_argument("trace", type=Path, metavar="TRACE")
+    _add_subject(replay, None)
+    shrink = commands.add_parser("shrink", help="make a failing trace minimal")
+    shrink.add_argument("trace", type=Path, metavar="TRACE")
+    shrink.add_argument("--out", type=Path, required=True, metavar="OUT")
+    _add_subject(shrink, None)
     validate = commands.add_parser(
         "validate", help="check recordings of a live engine against the model"
     )
     validate.add_argument("recordings", nargs="+", type=Path, metavar="RECORDING")
     return parser
+
+
+def _add_check(check: argparse.ArgumentParser) -> None:
+    _add_subject(check, TORCH_WORKER)
+    check.add_argument("--examples", type=_positive, metavar="N", help="cases to check")
+    check.add_argument("--steps", type=_positive, metavar="N", help="steps to check (20000)")
+    check.add_argument("--minutes", type=float, metavar="M", help="time to check for at most")
+    check.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the schedules (0)")
+
+
+def _add_subject(parser: argparse.ArgumentParser, implementation: str | None) -> None:
+    """What is tested, and where failing traces go."""
+    parser.add_argument(
+        "--implementation",
+        default=implementation,
+        metavar="M:F",
+        help=f"module:factory or path.py:factory ({implementation or 'the one in the trace'})",
+    )
+    parser.add_argument(
+        "-o", "--option", action=_Options, default={}, metavar="KEY=VALUE", help="for the factory"
+    )
+    parser.add_argument("--device", default=implementation and "cpu", help="cpu or cuda")
+    parser.add_argument(
+        "--step-timeout", type=float, default=60.0, metavar="S", help="a step may take so long (60)"
+    )
+    parser.add_argument(
+        "--trace-dir", type=Path, default=Path("traces"), metavar="D", help="for failures (traces)"
+    )
+
+
+class _Options(argparse.Action):
+    """Collects key=value pairs."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        key, equals, value = str(values).partition("=")
+        if not key or not equals:
+            parser.error(f"argument {option_string}: {values!r} is not KEY=VALUE")
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), key: value})
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def require(
         raise Divergence(oracle, invariant, expected, found, **where)
 
 
-def _whose(row: ContextRow | GenerationRow) -> dict[str, int]:
+def _whose(row: ContextRow | GenerationRow) -> dict[str, Any]:
     return {"request": row.request_id, "incarnation": row.incarnation}
 
 
@@ -224,7 +224,7 @@ def check_result(history: History) -> None:
 
 def check_delivery(history: History, entry: Delivered) -> None:
     """I13, I14, I20 and I7 for the tokens that one request was given."""
-    where = {"request": entry.request_id, "incarnation": entry.incarnation}
+    where: dict[str, Any] = {"request": entry.request_id, "incarnation": entry.incarnation}
     life = history.lives[entry.incarnation]
     require(life.over is None, "I13", "a live request", f"one that {life.over}", **where)
     step, tokens = history.undelivered.pop(entry.incarnation, (None, []))
@@ -239,7 +239,7 @@ def check_delivery(history: History, entry: Delivered) -> None:
     require(entry.kept == life.length, "I17", life.length, entry.kept, **where)
 
 
-def i14_delivery(life: Life, given: list[int], dropped: int, where: dict[str, int]) -> None:
+def i14_delivery(life: Life, given: list[int], dropped: int, where: dict[str, Any]) -> None:
     """Nothing is emitted behind the stop token or the limit, and nothing dropped before."""
     asked = life.asked
     total = len(life.output) + len(given)
@@ -252,7 +252,7 @@ def i14_delivery(life: Life, given: list[int], dropped: int, where: dict[str, in
 def i14_departure(history: History, entry: Departed) -> None:
     """A request finishes at its stop token or limit; departing happens once."""
     life = history.lives[entry.incarnation]
-    where = {"request": life.request_id, "incarnation": entry.incarnation}
+    where: dict[str, Any] = {"request": life.request_id, "incarnation": entry.incarnation}
     require(life.over is None, "I13", "one departure", f"again: {life.over}", **where)
     if entry.reason == "finished":
         output, asked = life.output, life.asked
@@ -260,7 +260,7 @@ def i14_departure(history: History, entry: Departed) -> None:
         require(ended, "I14", "an end at stop or limit", f"{len(output)} tokens", **where)
 
 
-def i7_plain_decode(config: Config, life: Life, given: list[int], where: dict[str, int]) -> None:
+def i7_plain_decode(config: Config, life: Life, given: list[int], where: dict[str, Any]) -> None:
     """Autonomous greedy output is what the target alone would have said, token by token."""
     if config.target != "autonomous":
         return

@@ -159,7 +159,7 @@ class Model:
         """Contexts take or keep a slot and store their rows (section 5)."""
         base = 0
         for row in batch.contexts:
-            if row.length:
+            if row.length and not self.slots.is_dummy(row.request_id):
                 slot = self.slots.assign(
                     row.request_id, row.incarnation, reset=row.first_position == 0
                 )

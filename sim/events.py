@@ -150,7 +150,7 @@ def _step(config: Config, digits: Digits) -> Step:
         chunk=(0, 0, 1, 3)[digits.below(4)],
         rotate=digits.below(3),
         graph=digits.below(2) == 1,
-        fault=_fault(digits, 40),
+        fault=_fault(digits, 60),
         windows=_windows(k, digits) if config.confidence_scheduling else (),
     )
 
@@ -184,7 +184,7 @@ def choose_config(choices: Choices) -> Config:
         poison=digits.below(2) == 1,
     )
     about = ("forced", "schedule", "ragged", "sampled", "autonomous")[digits.below(5)]
-    sizes = (1, 2, 4, 8)[: digits.below(5)]
+    sizes = ((), (4,), (2, 4), (8,), (1, 2, 4, 8))[digits.below(5)]
     if about == "ragged":
         return replace(config, confidence_scheduling=True, graph_batch_sizes=sizes)
     if about == "sampled":

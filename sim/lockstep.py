@@ -41,17 +41,21 @@ def check(
     make: MakeWorker | None = None,
     watches: Sequence[Watch] = (),
     timeout: float = 0.0,
+    alive: Callable[[], None] = lambda: None,
 ) -> Checked:
     """Compare an implementation with a run, and let the watches see both.
 
-    make: None checks the engine and the model alone; timeout: seconds per step, 0 for none.
-    Raises the first Divergence: a difference, a broken invariant, an exception, or a hang.
+    make: None checks the engine and the model alone; timeout: seconds per step, 0 for none; alive:
+    called before every step.
+    Raises the first Divergence: a difference, a broken invariant, an exception, or a hang; a
+    breakdown of engine and model last.
     """
     checked, faults, seen = Checked(), Faults(), 0
     worker = None
     if make is not None:
         worker = make(run.config, Collaborators(faults.at, make_drafter(run.config)))
     for expected in run.steps:
+        alive()
         with _located(run, expected):
             for watch in watches:
                 watch.step(run.journal.entries[seen : expected.entries], expected.state)
@@ -63,6 +67,8 @@ def check(
         checked.steps += 1
     for watch in watches:
         watch.step(run.journal.entries[seen:], None)
+    if run.breakdown is not None:
+        raise run.breakdown
     return checked
 
 
@@ -89,12 +95,18 @@ def _step(
         raise Divergence("exception", "fault", f"the fault at {expected.fault!r}", "a result")
     poison(batch)
     state = worker.state()
-    checked.hidden_fields.update(name for name in SHOWN if getattr(state, name) is None)
+    checked.hidden_fields.update(hidden_fields(config, state))
     failed = expected.result is None and expected.batch.mode != "warmup"
     difference = state_difference(config, expected.batch, expected.state, state, failed)
     if difference is not None:
         raise difference
     return True
+
+
+def hidden_fields(config: Config, state: WorkerState) -> set[str]:
+    """Fields that this worker does not show although its configuration has them."""
+    absent = set() if config.use_rejection_sampling else {"draft_probs"}
+    return {name for name in SHOWN if getattr(state, name) is None} - absent
 
 
 def _forward(worker: Worker, batch: Any, timeout: float) -> StepResult | None:

@@ -61,12 +61,17 @@ class Expected:
 
 @dataclass(slots=True)
 class Run:
-    """A schedule and everything that it should lead to."""
+    """A schedule and everything that it should lead to.
+
+    breakdown: why engine and model could not go on after the last event. Usually a mistake of the
+    engine made some steps earlier, so `check` lets every oracle look before it raises this.
+    """
 
     config: Config
     events: list[AnyEvent] = field(default_factory=list)
     steps: list[Expected] = field(default_factory=list)
     journal: Journal = field(default_factory=Journal)
+    breakdown: Divergence | None = None
 
 
 class Simulation:
@@ -80,8 +85,29 @@ class Simulation:
         self._model = Model(self.config, Collaborators(self._faults.at, make_drafter(self.config)))
 
     def apply(self, event: AnyEvent) -> Expected | None:
-        """Let one event happen; returns the forward that it led to, if any."""
+        """Let one event happen; returns the forward that it led to, if any.
+
+        After a breakdown nothing happens any more.
+        """
+        if self.run.breakdown is not None:
+            return None
         self.run.events.append(event)
+        try:
+            return self._apply(event)
+        except Exception as error:  # noqa: BLE001 - the run ends here, the campaign goes on
+            self._break_down(error)
+            return None
+
+    def finish(self) -> Run:
+        """Deliver what is still under way; the run is complete."""
+        if self.run.breakdown is None:
+            try:
+                self.engine.settle()
+            except Exception as error:  # noqa: BLE001 - see `apply`
+                self._break_down(error)
+        return self.run
+
+    def _apply(self, event: AnyEvent) -> Expected | None:
         batch = self.engine.handle(event)
         if batch is None:
             return None
@@ -98,19 +124,18 @@ class Simulation:
         self.run.steps.append(expected)
         return expected
 
-    def finish(self) -> Run:
-        """Deliver what is still under way; the run is complete."""
-        self.engine.settle()
-        return self.run
+    def _break_down(self, error: Exception) -> None:
+        kind, text = type(error).__name__, str(error)
+        told = Divergence("exception", kind, "engine and model go on", text)
+        if isinstance(error, BatchError):
+            told = Divergence("invariant", "batch", "a batch that can be served", text)
+        told.event = len(self.run.events) - 1
+        told.__cause__ = error
+        self.run.breakdown = told
 
     def _forward(self, batch: Batch, fault: str | None) -> StepResult | None:
         self._faults.arm(fault)
-        try:
-            self._model.prepare(batch)
-        except BatchError as error:
-            raise Divergence(
-                "invariant", "batch", "a batch that can be served", str(error)
-            ) from error
+        self._model.prepare(batch)
         try:
             result = self._model.forward(batch)
         except InjectedFault:

@@ -1,0 +1,47 @@
+"""One case: a trace, run and judged by every oracle there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from draftproof.properties.invariants import Invariants
+from draftproof.sim.choices import Seeded
+from draftproof.sim.divergence import Divergence
+from draftproof.sim.engine import Engine
+from draftproof.sim.events import choose_config
+from draftproof.sim.lockstep import Checked, MakeWorker, check
+from draftproof.sim.run import MakeEngine, Run, replay, simulate
+from draftproof.sim.traces import Trace
+
+EVENTS_PER_CASE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is tested: an implementation, or None for engine and model alone, and an engine."""
+
+    make: MakeWorker | None
+    make_engine: MakeEngine = Engine
+    step_timeout: float = 0.0
+    alive: Callable[[], None] = lambda: None
+
+    def judge(self, run: Run) -> Checked:
+        """Every oracle on one run. Raises the first Divergence."""
+        watches = [Invariants(run.config)]
+        return check(run, self.make, watches, self.step_timeout, self.alive)
+
+    def failure(self, trace: Trace) -> Divergence | None:
+        """What goes wrong in a trace, or None."""
+        try:
+            self.judge(replay(trace.config, trace.events, self.make_engine))
+        except Divergence as divergence:
+            return divergence
+        return None
+
+
+def seeded_case(seed: int, index: int, make_engine: MakeEngine = Engine) -> Run:
+    """Case `index` of a campaign; the same in every process and on every machine."""
+    choices = Seeded(seed * 1_000_000 + index)
+    config = choose_config(choices)
+    return simulate(config, choices, EVENTS_PER_CASE, make_engine)

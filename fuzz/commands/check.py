@@ -1,0 +1,136 @@
+"""`draftproof check`: the main job, random schedules, model against implementation."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from time import perf_counter
+
+from draftproof.fuzz.cases import Subject, seeded_case
+from draftproof.fuzz.failures import examine, save_new
+from draftproof.fuzz.summary import Summary
+from draftproof.fuzz.supervise import Beacon, supervised
+from draftproof.sim.divergence import Divergence
+from draftproof.sim.errors import NoVerdict
+from draftproof.sim.loading import load
+from draftproof.sim.lockstep import Checked
+from draftproof.sim.run import Run
+from draftproof.sim.traces import Trace, check_writable
+
+TWICE_EVERY = 20
+"""One case in so many is run twice, so that non-determinism is itself found."""
+DEFAULT_STEPS = 20_000
+LEAST_STEPS = 1_000
+"""Steps below which `--minutes` alone gives no verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much is to be checked; None: no such bound."""
+
+    cases: int | None
+    steps: int | None
+    minutes: float | None
+
+    def reached(self, summary: Summary) -> bool:
+        """Whether everything asked for has been checked."""
+        bounds = ((self.cases, summary.cases), (self.steps, summary.steps))
+        return any(bound is not None and done >= bound for bound, done in bounds)
+
+    def late(self, seconds: float) -> bool:
+        """Whether time has run out."""
+        return self.minutes is not None and seconds >= 60 * self.minutes
+
+    def enough(self, summary: Summary) -> bool:
+        """Whether running out of time still leaves a verdict."""
+        return self.cases is None and self.steps is None and summary.steps >= LEAST_STEPS
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit code 0, 1 (a failure, shrunk and saved), 4, or 5 (out of time before the minimum)."""
+    return supervised(arguments, _run)
+
+
+def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
+    amount = Amount(arguments.examples, arguments.steps, arguments.minutes)
+    if amount == Amount(None, None, None):
+        amount = Amount(None, DEFAULT_STEPS, None)
+    check_writable(arguments.trace_dir)
+    make = load(arguments.implementation, arguments.device, arguments.option)
+    subject = Subject(make, step_timeout=arguments.step_timeout, alive=beacon.beat)
+    print(
+        f"checking {arguments.implementation} on {arguments.device}, seed {arguments.seed}",
+        flush=True,
+    )
+    summary, start = Summary(), perf_counter()
+    told = start
+    while not amount.reached(summary):
+        if amount.late(perf_counter() - start):
+            if amount.enough(summary):
+                break
+            raise NoVerdict(
+                f"no verdict: time ran out after {summary.steps:,} steps in "
+                f"{summary.cases:,} cases; give more --minutes"
+            )
+        case = seeded_case(arguments.seed, summary.cases)
+        trace = _trace(arguments, case)
+        beacon.show(trace)
+        try:
+            checked = _judge(subject, case, summary.cases)
+        except Divergence as divergence:
+            _tell_failure(arguments, subject, trace, divergence, summary)
+            return 1
+        summary.add(case, checked)
+        if perf_counter() - told > 2:
+            told = perf_counter()
+            _progress(summary, amount, told - start)
+    seconds = perf_counter() - start
+    print("\n".join(summary.lines()))
+    print(f"no difference found in {seconds:.1f} s, {summary.steps / seconds:,.0f} steps/s")
+    return 0
+
+
+def _judge(subject: Subject, case: Run, index: int) -> Checked:
+    if index % TWICE_EVERY == 0:
+        subject.judge(case)
+    return subject.judge(case)
+
+
+def _trace(arguments: argparse.Namespace, case: Run) -> Trace:
+    return Trace(
+        config=case.config,
+        events=tuple(case.events),
+        implementation=arguments.implementation,
+        options=arguments.option,
+        device=arguments.device,
+    )
+
+
+def _tell_failure(
+    arguments: argparse.Namespace,
+    subject: Subject,
+    trace: Trace,
+    divergence: Divergence,
+    summary: Summary,
+) -> None:
+    """Save first, then shrink: a failure is never lost."""
+    field = "".join(c if c.isalnum() else "_" for c in divergence.field)
+    stem = f"{divergence.oracle}-{field}-seed{arguments.seed}-case{summary.cases}"
+    stem = stem.replace(" ", "_")
+    first = save_new(trace, arguments.trace_dir, f"{stem}-whole")
+    print(f"FAILED in case {summary.cases} after {summary.steps:,} steps; saved as {first}")
+    print("replaying and shrinking ...", flush=True)
+    failure = examine(subject, trace, divergence)
+    path = save_new(failure.trace, arguments.trace_dir, stem)
+    print("\n".join(failure.lines(path)))
+
+
+def _progress(summary: Summary, amount: Amount, seconds: float) -> None:
+    goal = f" of {amount.steps:,}" if amount.steps is not None else ""
+    print(
+        f"{summary.steps:,}{goal} steps, {summary.cases:,} cases, {summary.requests:,} requests, "
+        f"{summary.steps / seconds:,.0f} steps/s",
+        file=sys.stderr,
+        flush=True,
+    )

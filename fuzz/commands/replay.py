@@ -1,0 +1,28 @@
+"""`draftproof replay`: a saved trace again."""
+
+from __future__ import annotations
+
+import argparse
+
+from draftproof.fuzz.cases import Subject
+from draftproof.fuzz.report import failure_report
+from draftproof.fuzz.subjects import subject_of
+from draftproof.fuzz.supervise import Beacon, supervised
+from draftproof.sim.traces import load
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit code 0 if nothing goes wrong, 1 if something does, 3 or 4 as in the README."""
+    return supervised(arguments, _run)
+
+
+def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
+    trace = load(arguments.trace)
+    subject: Subject = subject_of(trace, arguments, beacon)
+    beacon.show(trace)
+    divergence = subject.failure(trace)
+    if divergence is None:
+        print(f"{arguments.trace}: {len(trace.events)} events, nothing goes wrong")
+        return 0
+    print("\n".join(failure_report(divergence, trace, arguments.trace)))
+    return 1

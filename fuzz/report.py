@@ -1,0 +1,39 @@
+"""The failure report."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from draftproof.sim.divergence import Divergence
+from draftproof.sim.events import AnyEvent
+from draftproof.sim.traces import Trace
+
+LAST_EVENTS = 5
+
+
+def describe(event: AnyEvent) -> str:
+    """An event in one line, defaults left out."""
+    tag = event.__struct_config__.tag
+    parts = [
+        f"{info.name}={getattr(event, info.name)}"
+        for info in msgspec.structs.fields(event)
+        if info.required or getattr(event, info.name) != info.default
+    ]
+    return " ".join([str(tag), *parts])
+
+
+def failure_report(divergence: Divergence, trace: Trace, path: Path | None) -> list[str]:
+    """Where, whose, expected, found, the last events, and the command that shows it again."""
+    lines = divergence.lines()
+    end = len(trace.events) if divergence.event is None else divergence.event + 1
+    first = max(0, end - LAST_EVENTS)
+    for i, event in enumerate(trace.events[first:end], start=first):
+        label = "last events" if i == first else ""
+        lines.append(f"{label:<12} {i:>3} {describe(event)}")
+    if path is not None:
+        lines.append(f"{'trace':<12} {path} ({len(trace.events)} events)")
+        lines.append(f"{'replay':<12} draftproof replay {shlex.quote(str(path))}")
+    return lines

@@ -1,0 +1,130 @@
+"""Makes a failing trace minimal and keeps its kind of failure.
+
+Events are total, so deleting any of them leaves a trace; that is all the cleverness there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import msgspec
+
+from draftproof.reference.config import checked
+from draftproof.reference.vocabulary import Config, ConfigError
+from draftproof.sim.events import AnyEvent
+from draftproof.sim.traces import Trace, cut
+
+Fails = Callable[[Trace], bool]
+
+SMALLER = ("num_stages", "max_draft_len", "window_size", "max_num_requests", "vocab_size")
+PLAIN = (
+    "poison",
+    "graph_batch_sizes",
+    "draft_len_schedule",
+    "confidence_scheduling",
+    "use_rejection_sampling",
+    "target",
+)
+
+
+def shrink(trace: Trace, fails: Fails) -> Trace:
+    """The smallest trace that still fails, as far as deleting and simplifying go.
+
+    In the result, deleting any one event makes the failure vanish. `fails` must hold of `trace`.
+    """
+    while True:
+        before = trace
+        trace = _delete(trace, fails)
+        trace = _first_that_fails(trace, fails, _simpler_events)
+        trace = _first_that_fails(trace, fails, _simpler_configs)
+        if trace == before:
+            return trace
+
+
+def _delete(trace: Trace, fails: Fails) -> Trace:
+    """Delete runs of events, long ones first, until no single one can go."""
+    size = max(1, len(trace.events) // 2)
+    while True:
+        shorter = _delete_runs(trace, fails, size)
+        if size > 1:
+            size //= 2
+        elif shorter == trace:
+            return trace
+        trace = shorter
+
+
+def _delete_runs(trace: Trace, fails: Fails, size: int) -> Trace:
+    end = len(trace.events)
+    while end > 0:
+        start = max(0, end - size)
+        candidate = cut(trace, trace.events[:start] + trace.events[end:])
+        if fails(candidate):
+            trace = candidate
+        end = start
+    return trace
+
+
+def _first_that_fails(
+    trace: Trace, fails: Fails, candidates: Callable[[Trace], Iterator[Trace]]
+) -> Trace:
+    """Take simplifications as long as there is one that still fails."""
+    while True:
+        simpler = next((c for c in candidates(trace) if fails(c)), None)
+        if simpler is None:
+            return trace
+        trace = simpler
+
+
+def _simpler_events(trace: Trace) -> Iterator[Trace]:
+    for i, event in enumerate(trace.events):
+        for simpler in _simpler_event(event):
+            yield cut(trace, (*trace.events[:i], simpler, *trace.events[i + 1 :]))
+
+
+def _simpler_event(event: AnyEvent) -> Iterator[AnyEvent]:
+    """The event with one field at its default, or one number or one tuple smaller."""
+    for info in msgspec.structs.fields(event):
+        value = getattr(event, info.name)
+        if info.required or value == info.default:
+            continue
+        options: list[Any] = [info.default]
+        if isinstance(value, int) and not isinstance(value, bool):
+            base = info.default if isinstance(info.default, int) else 0
+            options += [v for v in (value // 2, value - 1) if base < v < value]
+        if isinstance(value, tuple):
+            options.append(value[:-1])
+            options += [
+                (*value[:i], v, *value[i + 1 :])
+                for i, number in enumerate(value)
+                for v in {number // 2, number - 1}
+                if (info.name == "accepts" and 0 <= v < number) or 1 <= v < number
+            ]
+        for option in options:
+            if option != value:
+                yield msgspec.structs.replace(event, **{info.name: option})
+
+
+def _simpler_configs(trace: Trace) -> Iterator[Trace]:
+    defaults = {field.name: field.default for field in fields(Config)}
+    config = trace.config
+    changes: list[dict[str, Any]] = [
+        {name: defaults[name]} for name in PLAIN if getattr(config, name) != defaults[name]
+    ]
+    for name in SMALLER:
+        value = getattr(config, name)
+        for smaller in {1, value // 2, value - 1}:
+            if smaller < value:
+                block = {"block_size": smaller} if name == "max_draft_len" else {}
+                changes.append({name: smaller, **block})
+    if config.draft_len_schedule is not None:
+        pairs = config.draft_len_schedule
+        changes += [
+            {"draft_len_schedule": pairs[:i] + pairs[i + 1 :]} for i in range(1, len(pairs))
+        ]
+    for change in changes:
+        try:
+            yield msgspec.structs.replace(trace, config=checked(replace(config, **change)))
+        except ConfigError:
+            continue

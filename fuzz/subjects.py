@@ -1,0 +1,32 @@
+"""From what a trace or a command line names to what is tested."""
+
+from __future__ import annotations
+
+import argparse
+
+from draftproof.fuzz.cases import Subject
+from draftproof.fuzz.supervise import Beacon
+from draftproof.sim.engine import Engine
+from draftproof.sim.errors import FileError
+from draftproof.sim.loading import load
+from draftproof.sim.run import MakeEngine
+from draftproof.sim.traces import Trace
+
+
+def subject_of(trace: Trace, arguments: argparse.Namespace, beacon: Beacon) -> Subject:
+    """The trace's own implementation, or the one given on the command line instead."""
+    name = arguments.implementation or trace.implementation
+    options = arguments.option or ({} if arguments.implementation else trace.options)
+    device = arguments.device or trace.device
+    make = load(name, device, options) if name else None
+    return Subject(make, _engine(trace), arguments.step_timeout, beacon.beat)
+
+
+def _engine(trace: Trace) -> MakeEngine:
+    if trace.engine_defect is None:
+        return Engine
+    from draftproof.fuzz.catalogue import ENGINE_DEFECTS
+
+    if trace.engine_defect not in ENGINE_DEFECTS:
+        raise FileError(f"the trace names an unknown engine defect {trace.engine_defect!r}")
+    return ENGINE_DEFECTS[trace.engine_defect]

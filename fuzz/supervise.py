@@ -1,0 +1,96 @@
+"""Runs a command in a process of its own, so that its death is a verdict, not the end."""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+from draftproof.fuzz.failures import save_new
+from draftproof.sim.errors import ImplementationError
+from draftproof.sim.traces import Trace, encode, load
+
+CHILD = "DRAFTPROOF_CHILD"
+"""Environment variable that tells the child that it is one."""
+
+
+class Beacon:
+    """Signs of life of a child: the case under way on disk, and a watchdog that cannot be blocked.
+
+    A step that hangs in Python is ended by `sim.lockstep`; one that hangs in C code holding the
+    interpreter's lock is ended, with a stack on stderr, by the watchdog.
+    """
+
+    def __init__(self, path: Path, step_timeout: float) -> None:
+        self.path = path
+        self._patience = 2 * step_timeout + 10
+        self._armed = 0.0
+
+    def show(self, trace: Trace) -> None:
+        """The next case begins."""
+        self.path.write_bytes(encode(trace))
+
+    def beat(self) -> None:
+        """The next step begins."""
+        now = monotonic()
+        if now - self._armed > 1:  # arming costs a thread
+            faulthandler.dump_traceback_later(self._patience, exit=True)
+            self._armed = now
+
+    def close(self) -> None:
+        """The command has ended by itself."""
+        faulthandler.cancel_dump_traceback_later()
+        self.path.unlink(missing_ok=True)
+
+
+def supervised(
+    arguments: argparse.Namespace, body: Callable[[argparse.Namespace, Beacon], int]
+) -> int:
+    """Run `body` in a child process and return its exit code.
+
+    Raises ImplementationError (exit code 4) if the child died; the trace it was running is saved.
+    Returns 1, with the trace saved too, if it hung beyond rescue.
+    """
+    own = os.environ.get(CHILD)
+    if own is not None:
+        beacon = Beacon(Path(own), arguments.step_timeout)
+        try:
+            return body(arguments, beacon)
+        finally:
+            beacon.close()
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / "case.jsonl"
+        command = [sys.executable, "-m", "draftproof.fuzz.cli", *arguments.argv]
+        child = subprocess.Popen(command, env={**os.environ, CHILD: str(path)})
+        code = _wait(child)
+        if code >= 0 and not path.exists():
+            return code
+        return _post_mortem(arguments.trace_dir, path, code)
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    while True:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            continue  # the child was interrupted too, and is writing its report
+
+
+def _post_mortem(directory: Path, path: Path, code: int) -> int:
+    where = "before its first case"
+    if path.exists():
+        stem = "hang" if code == 1 else "death"
+        saved = save_new(load(path), directory, stem)
+        where = f"in the case saved as {saved}"
+    if code == 1:
+        print(f"draftproof: the implementation hung {where}; its stack is above", file=sys.stderr)
+        return 1
+    how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    raise ImplementationError(f"the implementation's process died ({how}) {where}")

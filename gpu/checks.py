@@ -1,0 +1,88 @@
+"""What makes a batch unacceptable, found before anything changes (sections 3, 6 and 16)."""
+
+from __future__ import annotations
+
+from array import array
+
+from draftproof.gpu.slots import is_dummy, is_padding
+from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, BatchError, Config
+
+
+def check_batch(batch: Batch, config: Config) -> None:
+    """Raise BatchError if no worker of this configuration may accept the batch."""
+    block = config.max_draft_len
+    if not 0 <= batch.draft_len <= block:
+        raise BatchError(f"draft length {batch.draft_len} is not in 0 .. {block}")
+    _check_rows([row.request_id for row in batch.rows], config)
+    _check_windows(batch)
+    _check_buffers(batch, config)
+
+
+def capacity(config: Config) -> int:
+    """Most rows of a batch, padding included: the configuration decides (section 16, row 4)."""
+    return max(config.max_num_requests, *config.graph_batch_sizes, 0)
+
+
+def uses_rejection(batch: Batch, config: Config) -> bool:
+    """Whether this step uses rejection sampling (section 6)."""
+    return config.use_rejection_sampling and not batch.all_greedy
+
+
+def generation_rows(batch: Batch) -> int:
+    """Packed token rows, or logit rows, of all generations (section 1)."""
+    if batch.verify_lens is None:
+        return len(batch.generations) * (1 + batch.draft_len)
+    return sum(batch.verify_lens)
+
+
+def _check_rows(ids: list[int], config: Config) -> None:
+    block, most = config.max_draft_len, config.max_num_requests
+    real = sum(not is_dummy(i, block) for i in ids)
+    if real > most:
+        raise BatchError(f"{real} requests in a batch, but there are {most} slots")
+    if len(ids) > capacity(config):
+        raise BatchError(f"{len(ids)} rows in a batch of at most {capacity(config)}")
+    named = [i for i in ids if not is_padding(i, block)]
+    if len(set(named)) < len(named):
+        twice = next(i for i in named if named.count(i) > 1)
+        raise BatchError(f"request {twice} is twice in the batch")
+
+
+def _check_windows(batch: Batch) -> None:
+    windows = batch.verify_lens
+    if windows is None:
+        return
+    if len(windows) != len(batch.generations):
+        raise BatchError(f"{len(windows)} verify windows for {len(batch.generations)} generations")
+    for window in windows:
+        if not 1 <= window <= 1 + batch.draft_len:
+            raise BatchError(f"verify window {window} is not in 1 .. {1 + batch.draft_len}")
+
+
+def _check_buffers(batch: Batch, config: Config) -> None:
+    generations, r, rows = len(batch.generations), batch.draft_len, generation_rows(batch)
+    tokens = sum(row.length for row in batch.contexts) + rows
+    _expect("drafts", batch.drafts, "lq", generations * r)
+    _expect("target_tokens", batch.target_tokens, "lq", len(batch.contexts) + rows)
+    _expect("hidden", batch.hidden, "b", tokens * ROW_COMPONENTS)
+    if uses_rejection(batch, config):
+        _expect("target_probs", batch.target_probs, "f", rows * config.vocab_size)
+        _expect("accept_uniforms", batch.accept_uniforms, "f", generations * r)
+        _expect("recover_uniforms", batch.recover_uniforms, "f", generations)
+        _expect("draft_uniforms", batch.draft_uniforms, "f", generations * config.max_draft_len)
+
+
+def _expect(
+    name: str,
+    buffer: array[int] | array[float] | None,
+    typecodes: str,
+    count: int,
+) -> None:
+    """An absent buffer is as good as an empty one."""
+    if buffer is None:
+        if count:
+            raise BatchError(f"{name} is missing, {count} numbers expected")
+    elif len(buffer) != count:
+        raise BatchError(f"{name} has {len(buffer)} numbers, {count} expected")
+    elif buffer.typecode not in typecodes:
+        raise BatchError(f"{name} has typecode {buffer.typecode!r}, not one of {typecodes!r}")

@@ -1,0 +1,78 @@
+"""Implementations by name: `module:factory` or `path.py:factory`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from draftproof.reference.vocabulary import Collaborators, Config, Worker
+from draftproof.sim.errors import ImplementationError
+from draftproof.sim.lockstep import MakeWorker
+
+
+def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = None) -> MakeWorker:
+    """A function that makes workers of the named implementation.
+
+    Raises ImplementationError (exit code 4) if there is none, and later if its factory raises.
+    """
+    module_name, colon, factory_name = name.rpartition(":")
+    if not colon or not module_name or not factory_name:
+        raise ImplementationError(
+            f"implementation {name!r}: write it as module:factory or path.py:factory"
+        )
+    module = _import(name, module_name)
+    factory = getattr(module, factory_name, None)
+    if not callable(factory):
+        raise ImplementationError(f"implementation {name!r}: no factory {factory_name!r} in it")
+
+    def make(config: Config, collaborators: Collaborators) -> Worker:
+        try:
+            worker: Any = factory(config, device, collaborators, **(options or {}))
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ImplementationError(
+                f"implementation {name!r}: its factory raised {reason}"
+            ) from error
+        for method in ("prepare", "forward", "state"):
+            if not callable(getattr(worker, method, None)):
+                raise ImplementationError(
+                    f"implementation {name!r}: {type(worker).__name__} has no method {method}()"
+                )
+        made: Worker = worker
+        return made
+
+    return make
+
+
+def _import(name: str, module_name: str) -> ModuleType:
+    try:
+        if module_name.endswith(".py"):
+            return _import_file(Path(module_name))
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        hint = "install it" if error.name and error.name != module_name else "check the name"
+        raise ImplementationError(f"implementation {name!r}: {error}; {hint}") from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ImplementationError(
+            f"implementation {name!r}: importing it raised {reason}"
+        ) from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    """A module from a file; files beside it can be imported by it, as in a script."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    sys.path.insert(0, str(path.resolve().parent))
+    name = f"draftproof_implementation_{path.stem}"  # cannot shadow a module of that name
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
