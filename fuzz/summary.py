@@ -39,6 +39,7 @@ class Summary:
     accepted: Counter[int] = field(default_factory=Counter)
     hidden_fields: set[str] = field(default_factory=set)
     faults_without_seam: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
 
     def add(self, run: Run, checked: Checked) -> None:
         """Count one case that passed."""
@@ -116,6 +117,8 @@ class Summary:
                 f"                 {self.faults_without_seam:,} faults at seams that the "
                 "implementation never calls; their cases end there"
             )
+        for reason, count in self.refused.most_common():
+            lines.append(f"                 {count:,} cases that the factory refused: {reason}")
         return lines
 
 

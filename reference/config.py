@@ -46,6 +46,17 @@ def _check_sizes(config: Config) -> None:
     sizes = config.graph_batch_sizes
     if list(sizes) != sorted(set(sizes)) or any(size < 1 for size in sizes):
         raise ConfigError(f"graph_batch_sizes {list(sizes)} must be ascending and at least 1")
+    if sizes and sizes[-1] > config.max_num_requests:
+        raise ConfigError(
+            f"graph_batch_sizes {list(sizes)} must not exceed max_num_requests "
+            f"{config.max_num_requests}: no batch has more rows"
+        )
+    least = config.max_num_requests * (config.max_draft_len + 1)
+    if config.max_num_tokens < least:
+        raise ConfigError(
+            f"max_num_tokens {config.max_num_tokens} must be at least {least}, "
+            "which is max_num_requests * (max_draft_len + 1)"
+        )
     if config.target not in ("scripted", "autonomous"):
         raise ConfigError(f"target {config.target!r} must be 'scripted' or 'autonomous'")
 

@@ -24,6 +24,7 @@ from draftproof.reference.vocabulary import (
 from draftproof.reference.window import Window
 
 Tokens = list[int]
+UNDONE = ("warmup", "capture")
 
 
 class Model:
@@ -46,7 +47,7 @@ class Model:
         """Section 3. Raises BatchError, changing nothing, for a batch that cannot be served."""
         self.slots.check(batch)
         self._check_chunks(batch)
-        if batch.mode == "warmup":
+        if batch.mode in UNDONE:
             return
         self.slots.forget_departed(batch)
         for row in batch.generations:
@@ -66,12 +67,12 @@ class Model:
         self.at("accept")
         new_tokens = self._accept(batch)
         self.at("seed")
-        warmup = batch.mode == "warmup"
-        if not warmup:
+        undone = batch.mode in UNDONE
+        if not undone:
             self._seed(batch)
         self.at("draft")
         blocks = [[0] * batch.draft_len for _ in new_tokens]
-        if not warmup:
+        if not undone:
             self._advance(batch, new_tokens)
             if batch.draft_len:
                 blocks = self._draft(batch, new_tokens)

@@ -43,11 +43,11 @@ class Slots:
 
     def check(self, batch: Batch) -> None:
         """Raise BatchError if no worker may accept the batch; changes nothing."""
-        rows = self.real_rows(batch)
-        if len(rows) > self.config.max_num_requests:
+        if len(batch.rows) > self.config.max_num_requests:
             raise BatchError(
-                f"batch of {len(rows)} requests, but max_num_requests is {self.scratch}"
+                f"batch of {len(batch.rows)} rows, but max_num_requests is {self.scratch}"
             )
+        rows = self.real_rows(batch)
         if len({row.request_id for row in rows}) != len(rows):
             raise BatchError("a request id stands twice in the batch")
 

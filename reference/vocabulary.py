@@ -22,6 +22,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 Mode = Literal["eager", "warmup", "capture", "replay"]
+"""How a forward runs. Warm-up and capture leave the state as it was; a replay runs what a capture
+recorded and counts like an eager step (section 11)."""
+
 WindowSource = Literal["uniform", "windows", "snapshot"]
 Target = Literal["scripted", "autonomous"]
 
@@ -47,7 +50,11 @@ before drafting (also when r = 0), before the results are returned."""
 
 
 class ConfigError(ValueError):
-    """A configuration that breaks a rule of section 10; the text is one sentence for people."""
+    """A configuration that breaks a rule of section 10, or that a factory does not support.
+
+    The text is one sentence for people. The harness passes over cases whose configuration a
+    factory refuses, and says so.
+    """
 
 
 class BatchError(ValueError):
@@ -61,7 +68,8 @@ class Config:
     draft_len_schedule: pairs (batch-size threshold, draft length), or None.
     confidence_scheduling: steps may be ragged, with one verify window per generation row.
     use_rejection_sampling: batches that are not all greedy use probabilities (section 6).
-    graph_batch_sizes: captured sizes, ascending; generation-only batches are padded to them.
+    max_num_tokens: most token rows in a step, at least S * (K + 1).
+    graph_batch_sizes: captured sizes up to S, ascending, for generation-only batches.
     target: how the simulated target answers; a worker need not look at it.
     poison: uninitialised or cleared memory is NaN instead of 0.
     """
@@ -76,6 +84,7 @@ class Config:
     max_concurrency: int | None = None
     confidence_scheduling: bool = False
     use_rejection_sampling: bool = False
+    max_num_tokens: int = 8192
     graph_batch_sizes: tuple[int, ...] = ()
     target: Target = "scripted"
     poison: bool = False
@@ -229,4 +238,4 @@ class Worker(Protocol):
         """Sections 4-9. The batch is the one given to `prepare`."""
 
     def state(self) -> WorkerState:
-        """The state after the last completed step; must not change anything."""
+        """The state after the last completed step, as copies; must not change anything."""

@@ -165,27 +165,20 @@ class Engine:
         r = self._draft_len(event, max(1, len(ready)))
         prefilling = [request for request in ready if not request.decoding]
         decoding = [request for request in ready if request.decoding]
-        contexts = [request.chunk(event.chunk) for request in prefilling]
+        contexts = self._chunks(prefilling, event.chunk, len(decoding) * (1 + r))
         generations = [request.generation(r) for request in decoding]
+        self._reserve(prefilling, [row.first_position + row.length for row in contexts])
+        self._reserve(decoding, [row.position + 1 + r for row in generations])
         tokens = [
             [self._last_token(request), *self._drafts(request, g, r)]
             for g, request in enumerate(decoding)
         ]
-        size = padded_size(self.config, len(generations), r) if event.graph else None
-        replay = size is not None and not contexts and bool(generations)
+        size = padded_size(self.config, len(generations), r)
+        replay = event.graph and size is not None and bool(generations) and not contexts
         if not ready:
             self._add_dummies(generations, tokens, IDLE_ID, 1, r)
         elif replay and size is not None:
             self._add_dummies(generations, tokens, PADDING_ID_BASE - r, size, r)
-        count = len(generations)
-        windows = _cycle(event.windows, count) if event.windows and r else None
-        if windows is not None:
-            windows = [min(window, 1 + r) for window in windows]
-            windows[len(decoding) :] = [1] * (count - len(decoding))
-        reserved = [row.first_position + row.length for row in contexts]
-        reserved += [row.position + 1 + r for row in generations[: len(decoding)]]
-        for request, rows in zip(ready, reserved, strict=True):
-            request.reserved = max(request.reserved, rows)
         return self._feed(
             Rows(
                 step=self.forwards,
@@ -197,11 +190,27 @@ class Engine:
                 ],
                 generations=generations,
                 tokens=tokens,
-                accepts=[min(a, r) for a in _cycle(event.accepts or (0,), count)],
-                windows=windows,
+                accepts=[min(a, r) for a in _cycle(event.accepts or (0,), len(generations))],
+                windows=_windows(event, r, len(decoding), len(generations)),
             ),
             [request.reserved for request in ready],
         )
+
+    def _chunks(self, prefilling: list[Request], longest: int, taken: int) -> list[ContextRow]:
+        """Prompt chunks within the token budget; each leaves a token for those behind it."""
+        left = self.config.max_num_tokens - taken
+        chunks = []
+        for behind in reversed(range(len(prefilling))):
+            most = left - behind
+            request = prefilling[len(chunks)]
+            chunks.append(request.chunk(min(longest or most, most)))
+            left -= chunks[-1].length
+        return chunks
+
+    def _reserve(self, requests: list[Request], rows: list[int]) -> None:
+        """Target KV rows for the furthest write of this step (semantics, section 15)."""
+        for request, needed in zip(requests, rows, strict=True):
+            request.reserved = max(request.reserved, needed)
 
     def _add_dummies(
         self,
@@ -285,6 +294,14 @@ class Engine:
             self._depart(request, "finished")
         else:
             self._propose(request, b - len(batch.contexts), list(result.next_draft_tokens[b]))
+
+
+def _windows(event: Step, draft_len: int, real: int, count: int) -> list[int] | None:
+    """Verify windows of a ragged step, 1 for the rows that stand for nobody; None: uniform."""
+    if not event.windows or not draft_len:
+        return None
+    windows = [min(window, 1 + draft_len) for window in _cycle(event.windows, real)]
+    return windows + [1] * (count - real)
 
 
 def _cycle(values: tuple[int, ...], count: int) -> list[int]:

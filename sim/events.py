@@ -39,7 +39,7 @@ class Submit(Event, frozen=True, tag="submit"):
 class Step(Event, frozen=True, tag="step"):
     """One forward over everybody who is ready.
 
-    chunk: longest prompt chunk, 0 for whole prompts; accepts: how many drafts the scripted target
+    chunk: longest prompt chunk, 0 for as much as fits; accepts: how many drafts the scripted target
     keeps, cyclically over the generation rows; draft_len: r forced from outside, used only without
     a schedule; rotate: by how much the batch order turns; graph: pad to a captured size and replay;
     windows: verify windows, cyclically, used only with confidence scheduling; fault: a seam at
@@ -175,16 +175,19 @@ def _fault(digits: Digits, one_in: int) -> str | None:
 def choose_config(choices: Choices) -> Config:
     """A small configuration. Small sizes meet their edges sooner."""
     digits = Digits(choices)
+    k, requests = 1 + digits.below(7), (4, 1, 2, 3, 5)[digits.below(5)]
     config = Config(
-        max_draft_len=1 + digits.below(7),
+        max_draft_len=k,
         window_size=1 + digits.below(12),
         num_stages=1 + digits.below(3),
-        max_num_requests=(2, 1, 3, 4, 5)[digits.below(5)],
+        max_num_requests=requests,
         vocab_size=(64, 8)[digits.below(2)],
+        max_num_tokens=requests * (1 + k) + (99, 0, 3)[digits.below(3)],
         poison=digits.below(2) == 1,
     )
     about = ("forced", "schedule", "ragged", "sampled", "autonomous")[digits.below(5)]
-    sizes = ((), (4,), (2, 4), (8,), (1, 2, 4, 8))[digits.below(5)]
+    sizes = ((), (4,), (2, 4), (5,), (1, 2, 4, 5))[digits.below(5)]
+    sizes = tuple(size for size in sizes if size <= config.max_num_requests)
     if about == "ragged":
         return replace(config, confidence_scheduling=True, graph_batch_sizes=sizes)
     if about == "sampled":

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from draftproof.reference.vocabulary import Collaborators, Config, Worker
+from draftproof.reference.vocabulary import Collaborators, Config, ConfigError, Worker
 from draftproof.sim.errors import ImplementationError
 from draftproof.sim.lockstep import MakeWorker
 
@@ -18,7 +18,8 @@ from draftproof.sim.lockstep import MakeWorker
 def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = None) -> MakeWorker:
     """A function that makes workers of the named implementation.
 
-    Raises ImplementationError (exit code 4) if there is none, and later if its factory raises.
+    Raises ImplementationError (exit code 4) if there is none, and later if its factory raises;
+    a ConfigError of the factory passes: it refuses this configuration.
     """
     module_name, colon, factory_name = name.rpartition(":")
     if not colon or not module_name or not factory_name:
@@ -33,6 +34,8 @@ def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = Non
     def make(config: Config, collaborators: Collaborators) -> Worker:
         try:
             worker: Any = factory(config, device, collaborators, **(options or {}))
+        except ConfigError:
+            raise  # this case is not for this worker
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise ImplementationError(

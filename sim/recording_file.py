@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -92,6 +93,12 @@ class RecordedStep(_Strict):
     failed: bool
     state: RecordedState
 
+    @property
+    def token_rows(self) -> int:
+        """Token rows that the target read in this step."""
+        generations = len(self.generations) + self.num_padding
+        return sum(row.length for row in self.contexts) + generations * (1 + self.draft_len)
+
 
 def load(path: Path) -> tuple[Config, list[RecordedStep]]:
     """Read a recording. Raises FileError for a torn, foreign or unknown file."""
@@ -110,7 +117,8 @@ def load(path: Path) -> tuple[Config, list[RecordedStep]]:
             raise FileError(f"{path}, line {number}: not a step of a recording: {error}") from error
     if not steps:
         raise FileError(f"{path}: no step after the first line, so nothing to check")
-    return config, steps
+    tokens = max(config.max_num_tokens, *(step.token_rows for step in steps))
+    return replace(config, max_num_tokens=tokens), steps
 
 
 def _load_header(path: Path, line: bytes) -> Config:
@@ -134,6 +142,7 @@ def _load_header(path: Path, line: bytes) -> Config:
                 num_stages=recorded.num_stages,
                 max_num_requests=recorded.max_num_requests,
                 draft_len_schedule=_pairs(recorded.draft_len_schedule),
+                max_num_tokens=recorded.max_num_requests * (1 + recorded.block_size),
             )
         )
     except (msgspec.ValidationError, ConfigError) as error:

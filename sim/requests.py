@@ -44,14 +44,13 @@ class Request:
         return self.asked.limit - len(self.output)
 
     def chunk(self, longest: int) -> ContextRow:
-        """The next prompt chunk; 0: all that is left."""
-        left = self.length - self.computed
+        """The next prompt chunk, at most so long."""
         return ContextRow(
             request_id=self.request_id,
             incarnation=self.incarnation,
             seq_slot=self._seq_slot(),
             first_position=self.computed,
-            length=min(left, longest or left),
+            length=min(self.length - self.computed, longest),
             greedy=not self.asked.sampled,
         )
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass
+from itertools import count
 from time import perf_counter
 
 from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.failures import examine, save_new
 from draftproof.fuzz.summary import Summary
 from draftproof.fuzz.supervise import Beacon, supervised
+from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.errors import NoVerdict
+from draftproof.sim.errors import ImplementationError, NoVerdict
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import Checked
 from draftproof.sim.run import Run
@@ -20,6 +22,8 @@ from draftproof.sim.traces import Trace, check_writable
 
 TWICE_EVERY = 20
 """One case in so many is run twice, so that non-determinism is itself found."""
+MOST_REFUSED = 100
+"""Configurations that a factory may refuse before it has accepted one."""
 DEFAULT_STEPS = 20_000
 LEAST_STEPS = 1_000
 """Steps below which `--minutes` alone gives no verdict."""
@@ -65,7 +69,9 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     )
     summary, start = Summary(), perf_counter()
     told = start
-    while not amount.reached(summary):
+    for index in count():
+        if amount.reached(summary):
+            break
         if amount.late(perf_counter() - start):
             if amount.enough(summary):
                 break
@@ -73,15 +79,16 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
                 f"no verdict: time ran out after {summary.steps:,} steps in "
                 f"{summary.cases:,} cases; give more --minutes"
             )
-        case = seeded_case(arguments.seed, summary.cases)
+        case = seeded_case(arguments.seed, index)
         trace = _trace(arguments, case)
         beacon.show(trace)
         try:
-            checked = _judge(subject, case, summary.cases)
+            summary.add(case, _judge(subject, case, index))
+        except ConfigError as error:
+            _refuse(summary, str(error))
         except Divergence as divergence:
-            _tell_failure(arguments, subject, trace, divergence, summary)
+            _tell_failure(arguments, subject, trace, divergence, index)
             return 1
-        summary.add(case, checked)
         if perf_counter() - told > 2:
             told = perf_counter()
             _progress(summary, amount, told - start)
@@ -95,6 +102,15 @@ def _judge(subject: Subject, case: Run, index: int) -> Checked:
     if index % TWICE_EVERY == 0:
         subject.judge(case)
     return subject.judge(case)
+
+
+def _refuse(summary: Summary, reason: str) -> None:
+    """The factory does not support a configuration; it must support some."""
+    summary.refused[reason] += 1
+    if not summary.cases and sum(summary.refused.values()) == MOST_REFUSED:
+        raise ImplementationError(
+            f"the factory refused each of {MOST_REFUSED} configurations, the last with: {reason}"
+        )
 
 
 def _trace(arguments: argparse.Namespace, case: Run) -> Trace:
@@ -112,14 +128,14 @@ def _tell_failure(
     subject: Subject,
     trace: Trace,
     divergence: Divergence,
-    summary: Summary,
+    index: int,
 ) -> None:
     """Save first, then shrink: a failure is never lost."""
     field = "".join(c if c.isalnum() else "_" for c in divergence.field)
-    stem = f"{divergence.oracle}-{field}-seed{arguments.seed}-case{summary.cases}"
+    stem = f"{divergence.oracle}-{field}-seed{arguments.seed}-case{index}"
     stem = stem.replace(" ", "_")
     first = save_new(trace, arguments.trace_dir, f"{stem}-whole")
-    print(f"FAILED in case {summary.cases} after {summary.steps:,} steps; saved as {first}")
+    print(f"FAILED in case {index}; saved as {first}")
     print("replaying and shrinking ...", flush=True)
     failure = examine(subject, trace, divergence)
     path = save_new(failure.trace, arguments.trace_dir, stem)
