@@ -58,7 +58,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     _add_subject(check, TORCH_WORKER)
     check.add_argument("--examples", type=_positive, metavar="N", help="cases to check")
     check.add_argument("--steps", type=_positive, metavar="N", help="steps to check (20000)")
-    check.add_argument("--minutes", type=float, metavar="M", help="time to check for at most")
+    check.add_argument("--minutes", type=_time, metavar="M", help="time to check for at most")
     check.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the schedules (0)")
 
 
@@ -75,7 +75,7 @@ def _add_subject(parser: argparse.ArgumentParser, implementation: str | None) ->
     )
     parser.add_argument("--device", default=implementation and "cpu", help="cpu or cuda")
     parser.add_argument(
-        "--step-timeout", type=float, default=60.0, metavar="S", help="a step may take so long (60)"
+        "--step-timeout", type=_time, default=60.0, metavar="S", help="a step may take so long (60)"
     )
     parser.add_argument(
         "--trace-dir", type=Path, default=Path("traces"), metavar="D", help="for failures (traces)"
@@ -102,6 +102,13 @@ def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
+def _time(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not more than 0")
     return number
 
 

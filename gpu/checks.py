@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from draftproof.gpu.slots import is_dummy, is_padding
+from draftproof.gpu.slots import is_padding
 from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, BatchError, Config
 
 
@@ -16,11 +16,6 @@ def check_batch(batch: Batch, config: Config) -> None:
     _check_rows([row.request_id for row in batch.rows], config)
     _check_windows(batch)
     _check_buffers(batch, config)
-
-
-def capacity(config: Config) -> int:
-    """Most rows of a batch, padding included: the configuration decides (section 16, row 4)."""
-    return max(config.max_num_requests, *config.graph_batch_sizes, 0)
 
 
 def uses_rejection(batch: Batch, config: Config) -> bool:
@@ -37,11 +32,8 @@ def generation_rows(batch: Batch) -> int:
 
 def _check_rows(ids: list[int], config: Config) -> None:
     block, most = config.max_draft_len, config.max_num_requests
-    real = sum(not is_dummy(i, block) for i in ids)
-    if real > most:
-        raise BatchError(f"{real} requests in a batch, but there are {most} slots")
-    if len(ids) > capacity(config):
-        raise BatchError(f"{len(ids)} rows in a batch of at most {capacity(config)}")
+    if len(ids) > most:
+        raise BatchError(f"{len(ids)} rows in a batch, but there are {most} slots")
     named = [i for i in ids if not is_padding(i, block)]
     if len(set(named)) < len(named):
         twice = next(i for i in named if named.count(i) > 1)

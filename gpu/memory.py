@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from draftproof.gpu.checks import capacity
 from draftproof.gpu.inputs import int_tensor
 from draftproof.reference.vocabulary import NEUTRAL_LOGIT, ROW_COMPONENTS, Config
 
@@ -19,7 +18,7 @@ class Memory:
 
     windows: bfloat16 or float32 [S + 1, stages, W, D]; ctx_len, valid_len: int64 [S + 1];
     initialized: bool [S + 1]; confidence_logits: float32 [S + 2, K], confidence_stamp: int64
-    [S + 2], the last row neutral for ever; draft_seq: int64 []; batch_to_slot: int64 [capacity];
+    [S + 2], the last row neutral for ever; draft_seq: int64 []; batch_to_slot: int64 [S];
     draft_probs: float32 [S + 1, K, V] by sequence slot, None without rejection sampling.
     clear_value: what cleared windows hold.
     """
@@ -73,7 +72,7 @@ def allocate(config: Config, device: torch.device, dtype: torch.dtype) -> Memory
         confidence_logits=torch.full((slots + 2, block), NEUTRAL_LOGIT, device=device),
         confidence_stamp=torch.zeros(slots + 2, dtype=torch.int64, device=device),
         draft_seq=torch.zeros((), dtype=torch.int64, device=device),
-        batch_to_slot=torch.full((capacity(config),), slots, dtype=torch.int64, device=device),
+        batch_to_slot=torch.full((slots,), slots, dtype=torch.int64, device=device),
         draft_probs=draft_probs,
         clear_value=clear_value,
     )

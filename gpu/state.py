@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from draftproof.gpu.inputs import int_tensor
 from draftproof.gpu.memory import Memory
 from draftproof.gpu.slots import SlotMap
-from draftproof.reference.vocabulary import ROW_COMPONENTS, WorkerState
+from draftproof.reference.vocabulary import ROW_COMPONENTS, Frames, WorkerState
 
 POISON = -1
 """How a NaN in a visible frame is reported; no component of a hidden row is negative."""
-
-MOST_ROWS = 2**16
-"""Rows that are remembered between calls of `show`."""
 
 
 def show(memory: Memory, slots: SlotMap, rows: int, draft_seq: int) -> WorkerState:
@@ -42,44 +37,23 @@ def show(memory: Memory, slots: SlotMap, rows: int, draft_seq: int) -> WorkerSta
 
 
 def visible_windows(windows: Tensor, ctx_len: list[int], valid_len: list[int]) -> list[Any]:
-    """Per slot 0 .. S - 1: [stages][valid][D], oldest visible frame first.
+    """Per slot 0 .. S - 1: the visible frames of each stage, oldest first.
 
-    windows: [S + 1, stages, W, D]; ctx_len, valid_len: [S + 1], on the host. Equal rows are one
-    list, here and in later calls: look, but do not write.
+    windows: [S + 1, stages, W, D]; ctx_len, valid_len: [S + 1], on the host.
     """
-    width, used = windows.shape[2], [s for s, valid in enumerate(valid_len[:-1]) if valid]
-    shown: list[Any] = [[[] for _ in range(windows.shape[1])] for _ in valid_len[:-1]]
-    names = _names(windows[int_tensor(used, windows.device)])
-    row = _rows.trimmed().__getitem__
-    for s, stages in zip(used, names, strict=True):
+    stages, width = windows.shape[1:3]
+    used = [s for s, valid in enumerate(valid_len[:-1]) if valid]
+    shown: list[Any] = [[Frames()] * stages for _ in valid_len[:-1]]
+    rings = _rings(windows[int_tensor(used, windows.device)])
+    for n, s in enumerate(used):
         oldest = (ctx_len[s] - valid_len[s] + 1) % width
-        end = oldest + valid_len[s]
-        shown[s] = [
-            list(map(row, (*ring[oldest:end], *ring[: max(0, end - width)]))) for ring in stages
-        ]
+        part = slice(oldest * ROW_COMPONENTS, (oldest + valid_len[s]) * ROW_COMPONENTS)
+        shown[s] = [Frames((ring + ring)[part]) for ring in rings[n * stages : (n + 1) * stages]]
     return shown
 
 
-def _names(rows: Tensor) -> list[Any]:
-    """Rows [N, stages, W, D] as [N][stages][W] integers of eight packed components each."""
-    packed = pad(rows.nan_to_num(nan=POISON).to(torch.int8), (0, 8 - ROW_COMPONENTS))
-    names: list[Any] = packed.view(torch.int64).squeeze(3).tolist()
-    return names
-
-
-class _Rows(dict[int, list[int]]):
-    """Hidden rows by name, unpacked once: few lists are made, so garbage is rarely collected."""
-
-    def __missing__(self, name: int) -> list[int]:
-        row = list(struct.unpack(f"{ROW_COMPONENTS}b", struct.pack("q", name)[:ROW_COMPONENTS]))
-        self[name] = row
-        return row
-
-    def trimmed(self) -> _Rows:
-        """Itself, emptied when it has grown beyond what a window or two can hold."""
-        if len(self) > MOST_ROWS:
-            self.clear()
-        return self
-
-
-_rows = _Rows()
+def _rings(rows: Tensor) -> list[bytes]:
+    """Rows [N, stages, W, D] as N * stages strings of W * D signed bytes."""
+    packed = rows.nan_to_num(nan=POISON).to(torch.int8).cpu().numpy().tobytes()
+    size = rows.shape[2] * ROW_COMPONENTS
+    return [packed[i : i + size] for i in range(0, len(packed), size)]

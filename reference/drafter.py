@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from operator import mul
 
-from draftproof.reference.vocabulary import CONFIDENCE_LOGITS, ROW_COMPONENTS, Config, Drafter
+from draftproof.reference.vocabulary import (
+    CONFIDENCE_LOGITS,
+    ROW_COMPONENTS,
+    Config,
+    Drafter,
+    Frames,
+)
 
 TAG_WEIGHTS = tuple(2 * j + 1 for j in range(ROW_COMPONENTS))
 FRAME_CYCLE = 251
@@ -15,6 +21,12 @@ FRAME_CYCLE = 251
 def tag(row: Sequence[int]) -> int:
     """A number that tells hidden rows apart: the sum of (2j + 1) * component j."""
     return sum(map(mul, TAG_WEIGHTS, row))
+
+
+def tags_over_stages(rows: Frames, num_stages: int) -> list[int]:
+    """Each row's tag, summed over stages; rows of stage 0, and only the stage differs."""
+    stages = TAG_WEIGHTS[-1] * sum(range(num_stages))
+    return [num_stages * tag(row) + stages for row in rows]
 
 
 @lru_cache(maxsize=FRAME_CYCLE * 64)

@@ -16,6 +16,7 @@ from draftproof.reference.vocabulary import (
     BatchError,
     Collaborators,
     Config,
+    Frames,
     GenerationRow,
     StepResult,
     WindowSource,
@@ -233,12 +234,11 @@ def verify_windows(batch: Batch) -> Iterator[int]:
         yield from (1 + batch.draft_len for _ in batch.generations)
 
 
-def hidden_rows(batch: Batch, first: int, count: int) -> list[list[int]]:
-    """Captured rows first .. first + count - 1, each [D]."""
+def hidden_rows(batch: Batch, first: int, count: int) -> Frames:
+    """Captured rows first .. first + count - 1."""
     assert batch.hidden is not None
     d = ROW_COMPONENTS
-    flat = batch.hidden[first * d : (first + count) * d].tolist()
-    return [flat[i : i + d] for i in range(0, len(flat), d)]
+    return Frames(batch.hidden[first * d : (first + count) * d].tobytes())
 
 
 def _window_source(batch: Batch) -> WindowSource:

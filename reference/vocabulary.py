@@ -17,7 +17,7 @@ harness overwrites them afterwards, so a worker that keeps one keeps garbage.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -157,6 +157,48 @@ class Batch:
         return (*self.contexts, *self.generations)
 
 
+class Frames:
+    """Consecutive hidden rows, packed: D signed bytes each. Reads as a list of rows, and equals one.
+
+    A whole window is copied, kept and compared as one string of bytes.
+    """
+
+    __slots__ = ("packed",)
+
+    def __init__(self, packed: bytes = b"") -> None:
+        self.packed = packed
+
+    def at_stage(self, stage: int) -> Frames:
+        """The same rows with their last component, the stage, replaced."""
+        packed = bytearray(self.packed)
+        packed[ROW_COMPONENTS - 1 :: ROW_COMPONENTS] = bytes((stage,)) * len(self)
+        return Frames(bytes(packed))
+
+    def then(self, newer: Frames, most: int) -> Frames:
+        """These rows and the newer ones behind them, of all of them the last `most`."""
+        return Frames((self.packed + newer.packed)[-most * ROW_COMPONENTS :])
+
+    def tolist(self) -> list[list[int]]:
+        """[rows][D]."""
+        flat = memoryview(self.packed).cast("b").tolist()
+        return [flat[i : i + ROW_COMPONENTS] for i in range(0, len(flat), ROW_COMPONENTS)]
+
+    def __len__(self) -> int:
+        return len(self.packed) // ROW_COMPONENTS
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self.tolist())
+
+    def __getitem__(self, index: int) -> list[int]:
+        return self.tolist()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self.packed == other.packed if isinstance(other, Frames) else self.tolist() == other
+
+    def __repr__(self) -> str:
+        return repr(self.tolist())
+
+
 Matrix = Any
 """Nested lists of int or float, or anything with `.tolist()` (a tensor, an ndarray)."""
 
@@ -184,7 +226,7 @@ class WorkerState:
     slots: request id -> slot, in insertion order; free_slots: the queue, front first;
     batch_to_slot: [B]; ctx_len, valid_len: [S + 1]; initialized: [S + 1];
     windows: per slot 0 .. S-1: [stages][valid_len][D], oldest visible frame first, never as
-    ring columns; a slot's frames are ctx_len - valid_len + 1 .. ctx_len;
+    ring columns; a slot's frames are ctx_len - valid_len + 1 .. ctx_len; a stage may be `Frames`;
     confidence_logits: [S + 2][K], confidence_stamp: [S + 2] (S scratch, S + 1 neutral);
     draft_seq: forwards prepared so far; draft_probs: per sequence slot 0 .. S-1: [K][V].
     """

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from draftproof.reference.drafter import tag
-
-Row = list[int]
+from draftproof.reference.drafter import tags_over_stages
+from draftproof.reference.vocabulary import Frames
 
 
 class Window:
@@ -27,7 +24,7 @@ class Window:
         """As new: no frame visible, position 0, not initialized."""
         self.last_frame = 0
         self.initialized = False
-        self.stages: list[list[Row]] = [[] for _ in range(self.num_stages)]
+        self.stages = [Frames()] * self.num_stages
         self.tags: list[int] = []
 
     @property
@@ -40,20 +37,14 @@ class Window:
         """The oldest visible frame."""
         return self.last_frame - len(self.tags) + 1
 
-    def append(self, rows: Sequence[Row], last_frame: int) -> None:
-        """Store consecutive rows, the last of them at `last_frame`; the oldest fall out.
+    def append(self, rows: Frames, last_frame: int) -> None:
+        """Store consecutive rows of stage 0, the last at `last_frame`; the oldest fall out.
 
-        rows: [n][D] with stage 0. Lists are replaced, never changed, so earlier views stay valid.
+        Lists are replaced, never changed, so earlier views stay valid.
         """
-        stages = range(self.num_stages)
         self.stages = [
-            (self.stages[stage] + [[*row[:-1], stage] for row in rows])[-self.size :]
-            for stage in stages
+            stored.then(rows.at_stage(stage), self.size) for stage, stored in enumerate(self.stages)
         ]
-        new_tags = [tag([*row[:-1], stage]) for row in rows for stage in stages]
-        per_row = [
-            sum(new_tags[i : i + self.num_stages]) for i in range(0, len(new_tags), self.num_stages)
-        ]
-        self.tags = (self.tags + per_row)[-self.size :]
+        self.tags = (self.tags + tags_over_stages(rows, self.num_stages))[-self.size :]
         self.last_frame = last_frame
         self.initialized = True

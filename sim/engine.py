@@ -36,6 +36,7 @@ class Engine:
         self.waiting: list[Request] = []
         self.running: list[Request] = []  # admitted, at most S, in order of admission
         self.seq_slots = list(range(config.max_num_requests))
+        self.submitted: set[int] = set()  # ordinals
         self.last_departed: int | None = None
         self.forwards = 0
         self.pending: tuple[Batch, StepResult] | None = None
@@ -122,6 +123,9 @@ class Engine:
         return next((request for request in everybody if request.ordinal == ordinal), None)
 
     def _submit(self, event: Submit) -> None:
+        if event.request in self.submitted:
+            return  # an ordinal names one request
+        self.submitted.add(event.request)
         ids = {request.request_id for request in (*self.running, *self.waiting)}
         request_id = event.request + 1
         if event.same_id and self.last_departed is not None and self.last_departed not in ids:
@@ -191,7 +195,7 @@ class Engine:
                 generations=generations,
                 tokens=tokens,
                 accepts=[min(a, r) for a in _cycle(event.accepts or (0,), len(generations))],
-                windows=_windows(event, r, len(decoding), len(generations)),
+                windows=self._windows(event, r, len(decoding), len(generations)),
             ),
             [request.reserved for request in ready],
         )
@@ -199,13 +203,20 @@ class Engine:
     def _chunks(self, prefilling: list[Request], longest: int, taken: int) -> list[ContextRow]:
         """Prompt chunks within the token budget; each leaves a token for those behind it."""
         left = self.config.max_num_tokens - taken
-        chunks = []
+        chunks: list[ContextRow] = []
         for behind in reversed(range(len(prefilling))):
             most = left - behind
             request = prefilling[len(chunks)]
             chunks.append(request.chunk(min(longest or most, most)))
             left -= chunks[-1].length
         return chunks
+
+    def _windows(self, event: Step, draft_len: int, real: int, count: int) -> list[int] | None:
+        """Verify windows of a ragged step, 1 for the rows that stand for nobody; None: uniform."""
+        if not (self.config.confidence_scheduling and event.windows and draft_len):
+            return None
+        windows = [min(window, 1 + draft_len) for window in _cycle(event.windows, real)]
+        return windows + [1] * (count - real)
 
     def _reserve(self, requests: list[Request], rows: list[int]) -> None:
         """Target KV rows for the furthest write of this step (semantics, section 15)."""
@@ -294,14 +305,6 @@ class Engine:
             self._depart(request, "finished")
         else:
             self._propose(request, b - len(batch.contexts), list(result.next_draft_tokens[b]))
-
-
-def _windows(event: Step, draft_len: int, real: int, count: int) -> list[int] | None:
-    """Verify windows of a ragged step, 1 for the rows that stand for nobody; None: uniform."""
-    if not event.windows or not draft_len:
-        return None
-    windows = [min(window, 1 + draft_len) for window in _cycle(event.windows, real)]
-    return windows + [1] * (count - real)
 
 
 def _cycle(values: tuple[int, ...], count: int) -> list[int]:

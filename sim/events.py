@@ -7,11 +7,17 @@ a trace is a trace.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 import msgspec
 
 from draftproof.reference.vocabulary import SEAMS, Config
 from draftproof.sim.choices import Choices, Digits
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
+Seam = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(SEAMS)})$")]
+"""What a field may hold; a file that says otherwise is refused (`draftproof.sim.traces`)."""
 
 
 class Event(msgspec.Struct, frozen=True, tag=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -26,13 +32,13 @@ class Submit(Event, frozen=True, tag="submit"):
     limit: most tokens it may emit; stop: token that ends it; sampled: it is not greedy.
     """
 
-    request: int
-    prompt: int = 1
-    reused: int = 0
+    request: Count
+    prompt: AtLeastOne = 1
+    reused: Count = 0
     imported: bool = False
     same_id: bool = False
-    limit: int = 1
-    stop: int | None = None
+    limit: AtLeastOne = 1
+    stop: Count | None = None
     sampled: bool = False
 
 
@@ -46,32 +52,32 @@ class Step(Event, frozen=True, tag="step"):
     which the forward fails.
     """
 
-    chunk: int = 0
-    accepts: tuple[int, ...] = ()
-    draft_len: int | None = None
-    rotate: int = 0
+    chunk: Count = 0
+    accepts: tuple[Count, ...] = ()
+    draft_len: Count | None = None
+    rotate: Count = 0
     graph: bool = False
-    windows: tuple[int, ...] = ()
-    fault: str | None = None
+    windows: tuple[AtLeastOne, ...] = ()
+    fault: Seam | None = None
 
 
 class Cancel(Event, frozen=True, tag="cancel"):
     """The client goes away; the worker learns of it in the next prepare()."""
 
-    request: int
+    request: Count
 
 
 class Pause(Event, frozen=True, tag="pause"):
     """The request is left out of the next `steps` batches, then returns."""
 
-    request: int
-    steps: int = 1
+    request: Count
+    steps: AtLeastOne = 1
 
 
 class Recompute(Event, frozen=True, tag="recompute"):
     """The request starts again from position 0 with all its tokens as prompt."""
 
-    request: int
+    request: Count
 
 
 class Warmup(Event, frozen=True, tag="warmup"):
@@ -80,10 +86,10 @@ class Warmup(Event, frozen=True, tag="warmup"):
     rows: generation rows; context: also one prompt; fault: a seam at which it fails.
     """
 
-    rows: int = 1
+    rows: AtLeastOne = 1
     context: bool = False
-    draft_len: int | None = None
-    fault: str | None = None
+    draft_len: Count | None = None
+    fault: Seam | None = None
 
 
 AnyEvent = Submit | Step | Cancel | Pause | Recompute | Warmup
@@ -137,7 +143,7 @@ def _submit(config: Config, digits: Digits, ordinal: int) -> Submit:
         imported=origin == 5,
         same_id=digits.below(2) == 1,
         limit=limit,
-        stop=None if digits.below(3) else config.vocab_size // 2,
+        stop=config.vocab_size // 2 if digits.below(3) == 1 else None,
         sampled=config.target == "scripted" and digits.below(2) == 1,
     )
 
@@ -186,7 +192,7 @@ def choose_config(choices: Choices) -> Config:
         poison=digits.below(2) == 1,
     )
     about = ("forced", "schedule", "ragged", "sampled", "autonomous")[digits.below(5)]
-    sizes = ((), (4,), (2, 4), (5,), (1, 2, 4, 5))[digits.below(5)]
+    sizes: tuple[int, ...] = ((), (4,), (2, 4), (5,), (1, 2, 4, 5))[digits.below(5)]
     sizes = tuple(size for size in sizes if size <= config.max_num_requests)
     if about == "ragged":
         return replace(config, confidence_scheduling=True, graph_batch_sizes=sizes)

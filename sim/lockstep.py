@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from draftproof.reference.drafter import make_drafter
-from draftproof.reference.vocabulary import Collaborators, Config, StepResult, Worker, WorkerState
+from draftproof.reference.vocabulary import (
+    Batch,
+    Collaborators,
+    Config,
+    StepResult,
+    Worker,
+    WorkerState,
+)
 from draftproof.sim.compare import SHOWN, result_difference, state_difference
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import InjectedFault, StepTimeout
@@ -51,18 +58,17 @@ def check(
     breakdown of engine and model last.
     """
     checked, faults, seen = Checked(), Faults(), 0
-    worker = None
+    side = None
     if make is not None:
         worker = make(run.config, Collaborators(faults.at, make_drafter(run.config)))
+        side = _Side(worker, run.config, faults, checked, timeout)
     for expected in run.steps:
         alive()
         with _located(run, expected):
             for watch in watches:
                 watch.step(run.journal.entries[seen : expected.entries], expected.state)
             seen = expected.entries
-            if worker is not None and not _step(
-                worker, run.config, expected, faults, checked, timeout
-            ):
+            if side is not None and not side.step(expected):
                 return checked
         checked.steps += 1
     for watch in watches:
@@ -72,35 +78,65 @@ def check(
     return checked
 
 
-def _step(
-    worker: Worker,
-    config: Config,
-    expected: Expected,
-    faults: Faults,
-    checked: Checked,
-    timeout: float,
-) -> bool:
-    """One step of the implementation; False if the run cannot go on from here."""
-    batch = isolated(expected.batch)
-    faults.arm(expected.fault)
-    result = _forward(worker, batch, timeout)
-    if expected.fault is not None and not faults.fired:
-        checked.faults_without_seam += 1
-        return False
-    if expected.result is not None and expected.batch.mode != "warmup":
-        assert result is not None
-        if (difference := result_difference(expected.batch, expected.result, result)) is not None:
+@dataclass(slots=True)
+class _Side:
+    """The implementation's side of a run; failed: its last step failed, warm-ups apart."""
+
+    worker: Worker
+    config: Config
+    faults: Faults
+    checked: Checked
+    timeout: float
+    failed: bool = False
+
+    def step(self, expected: Expected) -> bool:
+        """One step; False if the run cannot go on from here."""
+        batch = isolated(expected.batch)
+        self.faults.arm(expected.fault)
+        result = self._forward(batch)
+        if expected.fault is not None and not self.faults.fired:
+            self.checked.faults_without_seam += 1
+            return False
+        if expected.batch.mode != "warmup":
+            self.failed = expected.result is None
+            if expected.result is not None:
+                self._compare_results(expected.batch, expected.result, result)
+        poison(batch)
+        self._compare_states(expected)
+        return True
+
+    def _forward(self, batch: Batch) -> StepResult | None:
+        """Run one step; None if the injected fault came through."""
+        try:
+            with _blamed(self.timeout, "no exception"):
+                self.worker.prepare(batch)
+                result = self.worker.forward(batch)
+        except InjectedFault as error:
+            if self.faults.fired:
+                return None
+            fault = f"the fault of an earlier step at {error}"
+            raise Divergence("exception", "InjectedFault", "no exception", fault) from error
+        if self.faults.fired:
+            wanted = f"the fault at {self.faults.armed!r}"
+            raise Divergence("exception", "fault", wanted, "a result")
+        return result
+
+    def _compare_results(self, batch: Batch, expected: StepResult, found: Any) -> None:
+        with _blamed(self.timeout, "a result as `StepResult` describes it"):
+            difference = result_difference(batch, expected, found)
+        if difference is not None:
             raise difference
-    elif expected.fault is not None and result is not None:
-        raise Divergence("exception", "fault", f"the fault at {expected.fault!r}", "a result")
-    poison(batch)
-    state = worker.state()
-    checked.hidden_fields.update(hidden_fields(config, state))
-    failed = expected.result is None and expected.batch.mode != "warmup"
-    difference = state_difference(config, expected.batch, expected.state, state, failed)
-    if difference is not None:
-        raise difference
-    return True
+
+    def _compare_states(self, expected: Expected) -> None:
+        """After a failed step only the slots, until a prepare() that is not undone."""
+        with _blamed(self.timeout, "a state as `WorkerState` describes it"):
+            state = self.worker.state()
+            self.checked.hidden_fields.update(hidden_fields(self.config, state))
+            difference = state_difference(
+                self.config, expected.batch, expected.state, state, self.failed
+            )
+        if difference is not None:
+            raise difference
 
 
 def hidden_fields(config: Config, state: WorkerState) -> set[str]:
@@ -109,18 +145,18 @@ def hidden_fields(config: Config, state: WorkerState) -> set[str]:
     return {name for name in SHOWN if getattr(state, name) is None} - absent
 
 
-def _forward(worker: Worker, batch: Any, timeout: float) -> StepResult | None:
-    """Run one step; None if the injected fault came through."""
+@contextmanager
+def _blamed(timeout: float, wanted: str) -> Iterator[None]:
+    """Whatever goes wrong in here, or takes too long, is the implementation's doing."""
     try:
         with _time_limit(timeout):
-            worker.prepare(batch)
-            return worker.forward(batch)
+            yield
     except InjectedFault:
-        return None
+        raise
     except StepTimeout as error:
         raise Divergence("hang", "timeout", f"a step within {timeout:g} s", "no answer") from error
-    except Exception as error:
-        raise Divergence("exception", type(error).__name__, "no exception", str(error)) from error
+    except (Exception, SystemExit) as error:
+        raise Divergence("exception", type(error).__name__, wanted, str(error)) from error
 
 
 @contextmanager

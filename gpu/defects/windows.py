@@ -1,0 +1,54 @@
+"""Defects of what is stored in the windows, and where."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from draftproof.gpu.constants import ramp
+from draftproof.gpu.defects.planted import Planted
+from draftproof.gpu.window import Chunk
+
+
+class FrameOffByOne(Planted):
+    """Accepted rows are stored at their position instead of the frame after it: POS-1."""
+
+    def _store(self, slots: Tensor, old: Tensor, counts: Tensor, rows: Tensor) -> None:
+        super()._store(slots, old - 1, counts, rows)
+
+
+class InterimRowsDropped(Planted):
+    """Of the accepted rows only the last is stored, the interim ones are lost: POS-9, BONUS-1."""
+
+    def _store(self, slots: Tensor, old: Tensor, counts: Tensor, rows: Tensor) -> None:
+        last = rows[ramp(len(rows), rows.device), counts - 1].unsqueeze(1)
+        super()._store(slots, old + counts - 1, torch.ones_like(counts), last)
+
+
+class RejectedRowStored(Planted):
+    """The row of the first rejected draft is stored too, over the oldest frame: ROLL-2, ROLL-6."""
+
+    def _store(self, slots: Tensor, old: Tensor, counts: Tensor, rows: Tensor) -> None:
+        super()._store(slots, old, (counts + 1).clamp(max=rows.shape[1]), rows)
+
+
+class MaskedColumnUndoesWrite(Planted):
+    """A rejected row writes its column's old value back, at W < K over an accepted row.
+
+    No public report: the public worker itself does so (section 16, row 3).
+    """
+
+    def _store(self, slots: Tensor, old: Tensor, counts: Tensor, rows: Tensor) -> None:
+        windows = self.memory.windows
+        i = ramp(rows.shape[1], rows.device)
+        column = (old.unsqueeze(1) + 1 + i) % windows.shape[2]
+        place = slots.unsqueeze(1), slice(None), column
+        accepted = (i < counts.unsqueeze(1))[:, :, None, None]
+        windows[place] = torch.where(accepted, rows, windows[place])
+
+
+class ChunkAtLocalPositions(Planted):
+    """Each prompt chunk is placed as if it were the first one, from frame 1 on: POS-2."""
+
+    def _places(self, chunks: list[Chunk]) -> tuple[list[int], list[int], list[int]]:
+        return super()._places([(slot, row, 0, length) for slot, row, _, length in chunks])

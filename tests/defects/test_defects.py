@@ -1,0 +1,128 @@
+"""Each planted defect is found, soon, by the oracle meant for it, and is as small as it can be."""
+
+import ast
+import importlib
+import inspect
+from functools import cache
+
+import pytest
+
+from draftproof.fuzz.cases import Subject, seeded_case
+from draftproof.fuzz.catalogue import CATALOGUE, ENGINE_DEFECTS, Defect, Found, find
+from draftproof.reference.vocabulary import Collaborators
+from draftproof.sim.loading import load
+from draftproof.sim.lockstep import check
+from draftproof.sim.run import Run
+
+SEEDS = (0, 1)
+MOST_STEPS = 2_000
+
+# What each engine defect breaks: an invariant of section 17, or the rule of section 10. A late
+# result moves the next incarnation on (I4) even if its row was a chunk that delivers no token.
+BROKEN = {
+    "lookup-from-wrong-side": {"draft length lookup"},
+    "drafts-of-another": {"I18"},
+    "stale-drafts": {"I18"},
+    "stop-ignored": {"I14"},
+    "late-result-misdelivered": {"I13", "I4"},
+}
+
+CORRECT = Subject(load("draftproof.gpu.worker:make"))
+NAMES = tuple(CATALOGUE)
+WORKER_NAMES = tuple(name for name in NAMES if name not in ENGINE_DEFECTS)
+
+
+@cache
+def found(name: str, seed: int) -> Found:
+    failing = find(CATALOGUE[name].subject(), seed, MOST_STEPS)
+    assert failing is not None, f"{name} lives through {MOST_STEPS} steps of seed {seed}"
+    return failing
+
+
+def planted(defect: Defect) -> type:
+    """The class that holds the fault."""
+    if defect.implementation is None:
+        assert isinstance(defect.engine, type)
+        return defect.engine
+    module, _, factory = defect.implementation.partition(":")
+    kind: type = getattr(importlib.import_module(module), factory)
+    return kind
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", WORKER_NAMES)
+def test_comparison_finds_each_worker_defect(name: str, seed: int) -> None:
+    """If this fails, a faulty implementation passes, or crashes instead of being compared."""
+    assert found(name, seed).divergence.oracle == "comparison"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ENGINE_DEFECTS)
+def test_an_invariant_finds_each_engine_defect(name: str, seed: int) -> None:
+    """If this fails, a fault of the engine hides behind a batch that both sides agree on."""
+    oracle, broken = found(name, seed).divergence.signature
+    assert oracle == "invariant"
+    assert broken in BROKEN[name]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_without_the_defect_the_same_case_passes(name: str, seed: int) -> None:
+    """If this fails, what was found is a fault of the harness, not the planted one."""
+    CORRECT.judge(seeded_case(seed, found(name, seed).case))
+
+
+@pytest.mark.parametrize("name", ENGINE_DEFECTS)
+def test_comparison_alone_is_blind_to_engine_defects(name: str) -> None:
+    """If this fails, the planted fault breaks the batch itself, which is not what it stands for."""
+    run: Run = found(name, 0).run
+    assert check(run, CORRECT.make, watches=()).steps == len(run.steps)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_seed_finds_it_in_the_same_step(name: str) -> None:
+    """If this fails, the table of step counts cannot be reproduced."""
+    again, first = find(CATALOGUE[name].subject(), 0, MOST_STEPS), found(name, 0)
+    assert again is not None
+    assert (again.steps, again.case) == (first.steps, first.case)
+    assert str(again.divergence) == str(first.divergence)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_defect_changes_one_thing(name: str) -> None:
+    """If this fails, a defect is no longer the smallest change that makes the mistake."""
+    changed = [member for member in vars(planted(CATALOGUE[name])) if not member.startswith("__")]
+    assert len(changed) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_defect_names_the_reports_it_resembles(name: str) -> None:
+    """If this fails, catalogue and code tell two stories about one defect."""
+    told = planted(CATALOGUE[name]).__doc__ or ""
+    reports = CATALOGUE[name].reports
+    assert all(report in told for report in reports)
+    assert bool(reports) != ("no public report" in told.lower())
+
+
+def test_every_planted_class_is_in_the_catalogue() -> None:
+    """If this fails, a defect was written that nobody tries to find."""
+    kinds = [planted(defect) for defect in CATALOGUE.values()]
+    written = {
+        node.name
+        for module in {importlib.import_module(kind.__module__) for kind in kinds}
+        for node in ast.parse(inspect.getsource(module)).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    assert written == {kind.__name__ for kind in kinds}
+    assert len(kinds) == len(set(kinds)) == 19
+
+
+def test_a_planted_worker_takes_the_options_of_the_correct_one() -> None:
+    """If this fails, `-o key=value` means something else for a defect than for the worker."""
+    config = found("frame-off-by-one", 0).run.config
+    name = CATALOGUE["frame-off-by-one"].implementation
+    assert name is not None
+    lent = Collaborators(lambda seam: None, lambda windows, start, bonus: ([], []))
+    load(name, options={"dtype": "float32"})(config, lent)
+    with pytest.raises(Exception, match="unknown option 'size': the only one is 'dtype'"):
+        load(name, options={"size": "1"})(config, lent)

@@ -1,0 +1,77 @@
+"""Options and batches that the worker refuses (semantics, sections 3, 6 and 16)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from draftproof.gpu.worker import DSparkWorker, make
+from draftproof.reference.vocabulary import Batch, BatchError, Collaborators, Config
+
+
+def test_options() -> None:
+    """If this fails, a mistyped option is silently ignored."""
+    config, friends = Config(3, 8, 2, 4), Collaborators(lambda seam: None, lambda *_: ([], []))
+    assert make(config, "cpu", friends, dtype="float32").memory.windows.dtype == torch.float32
+    with pytest.raises(ValueError, match="unknown option 'dtipe': the only one is 'dtype'"):
+        make(config, "cpu", friends, dtipe="float32")
+    with pytest.raises(ValueError, match="'int8': it must be 'bfloat16' or 'float32'"):
+        make(config, "cpu", friends, dtype="int8")
+
+
+REFUSED = [
+    ({"hidden": None}, "hidden is missing, 56 numbers expected"),
+    ({"hidden": array("b", [0])}, "hidden has 1 numbers, 56 expected"),
+    ({"hidden": array("q", [0] * 56)}, "hidden has typecode 'q', not one of 'b'"),
+    ({"drafts": array("q")}, "drafts has 0 numbers, 6 expected"),
+    ({"target_tokens": array("q", [0])}, "target_tokens has 1 numbers, 8 expected"),
+    ({"all_greedy": False}, "target_probs is missing, 512 numbers expected"),
+    ({"draft_len": 4}, "draft length 4 is not in 0 .. 3"),
+    ({"verify_lens": (1, 5)}, "verify window 5 is not in 1 .. 4"),
+    ({"verify_lens": (1,)}, "1 verify windows for 2 generations"),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), REFUSED, ids=[text for _, text in REFUSED])
+def test_bad_buffers_are_refused_before_any_change(
+    build: Callable[..., Batch],
+    worker: Callable[..., DSparkWorker],
+    fields: dict[str, Any],
+    message: str,
+) -> None:
+    """If this fails, a wrong batch is half applied."""
+    ours = worker(use_rejection_sampling=True)
+    ours.prepare(build(3, generations=[(1, 1, 5, 2)]))
+    before = repr(ours.state())
+    batch = build(3, generations=[(2, 2, 5, 1), (3, 3, 7, 1)])
+    with pytest.raises(BatchError, match=message):
+        ours.prepare(replace(batch, **fields))
+    assert repr(ours.state()) == before
+
+
+@pytest.mark.parametrize(
+    ("ids", "padding", "message"),
+    [
+        ([1, 2, 3, 4, 5], 0, "5 rows in a batch, but there are 4 slots"),
+        ([1, 2, 1], 0, "request 1 is twice in the batch"),
+        ([1], 6, "7 rows in a batch, but there are 4 slots"),
+    ],
+)
+def test_impossible_rows_are_refused(
+    build: Callable[..., Batch],
+    worker: Callable[..., DSparkWorker],
+    ids: list[int],
+    padding: int,
+    message: str,
+) -> None:
+    """If this fails, two rows share a slot, or a buffer overflows."""
+    ours = worker(graph_batch_sizes=(2, 6))
+    before = repr(ours.state())
+    with pytest.raises(BatchError, match=message):
+        ours.prepare(build(3, generations=[(i, 1, 5, 1) for i in ids], padding=padding))
+    assert repr(ours.state()) == before
