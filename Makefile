@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 
-.PHONY: check test lint setup clean
+.PHONY: check test lint bench setup clean
 
 check: $(READY)
 	$(VENV)/bin/draftproof check $(ARGS)
@@ -18,13 +18,16 @@ lint: $(READY)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
+bench: $(READY)
+	$(VENV)/bin/draftproof bench $(ARGS)
+
 setup: $(READY)
 
 # Set up once, and again whenever pyproject.toml changes.
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "draftproof needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --editable '.[dev,gpu]'
+	$(VENV)/bin/python -m pip install --quiet --editable '.[dev,gpu,triton]'
 	touch $@
 
 clean:

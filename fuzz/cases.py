@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from draftproof.properties.invariants import Invariants
-from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.choices import Seeded
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
@@ -33,13 +32,11 @@ class Subject:
         return check(run, self.make, watches, self.step_timeout, self.alive)
 
     def failure(self, trace: Trace) -> Divergence | None:
-        """What goes wrong in a trace, or None; nothing, if the factory refuses to run it."""
+        """What goes wrong in a trace, or None. Raises ConfigError if the factory refuses it."""
         try:
             self.judge(replay(trace.config, trace.events, self.make_engine))
         except Divergence as divergence:
             return divergence
-        except ConfigError:
-            return None
         return None
 
 

@@ -1,4 +1,4 @@
-"""The catalogue of planted defects: what each is, and how long it takes to find it."""
+"""The catalogue of planted defects: what each is."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from draftproof.fuzz import engine_defects as engines
-from draftproof.fuzz.cases import Subject, seeded_case
-from draftproof.sim.divergence import Divergence
+from draftproof.fuzz.cases import Subject
 from draftproof.sim.engine import Engine
 from draftproof.sim.loading import load
-from draftproof.sim.run import MakeEngine, Run
+from draftproof.sim.run import MakeEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +134,42 @@ WORKER_DEFECTS = (
         "",
         "at W < K a rejected row restores a column over an accepted row",
     ),
+    _worker(
+        "stamp-frozen",
+        "graphs:StampFrozen",
+        "",
+        "a replayed graph stamps confidences with the draft number of its capture",
+    ),
+    _worker(
+        "real-rows-frozen",
+        "graphs:RealRowsFrozen",
+        "GRAPH-3",
+        "a replayed graph takes as many rows for real as there were at its capture",
+    ),
+    _worker(
+        "key-without-draft-len",
+        "graphs:KeyWithoutDraftLen",
+        "GRAPH-5",
+        "a graph captured for one draft length is replayed for another",
+    ),
+    _worker(
+        "key-without-greedy",
+        "graphs:KeyWithoutGreedy",
+        "",
+        "a graph captured for an all-greedy batch is replayed for a sampled one",
+    ),
+    _worker(
+        "warm-up-leaves-trace",
+        "graphs:WarmUpLeavesTrace",
+        "",
+        "the forward that warms up for a capture is not undone",
+    ),
+    _worker(
+        "padding-keeps-slots",
+        "graphs:PaddingKeepsSlots",
+        "GRAPH-7",
+        "padding rows of a replay write to the slots of earlier rows",
+    ),
 )
 
 ENGINE_SIDE = (
@@ -175,27 +210,3 @@ CATALOGUE: Mapping[str, Defect] = {d.name: d for d in (*WORKER_DEFECTS, *ENGINE_
 
 ENGINE_DEFECTS: Mapping[str, MakeEngine] = {d.name: d.engine for d in ENGINE_SIDE}
 """The faulty engines by the names that traces have for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A failing case; steps: forwards that were checked, the failing one included."""
-
-    divergence: Divergence
-    run: Run
-    case: int
-    steps: int
-
-
-def find(subject: Subject, seed: int, most_steps: int = 20_000) -> Found | None:
-    """The first failing case of a campaign of at most so many steps, or None."""
-    steps = index = 0
-    while steps < most_steps:
-        run = seeded_case(seed, index, subject.make_engine)
-        try:
-            steps += subject.judge(run).steps
-        except Divergence as divergence:
-            last = len(run.steps) if divergence.step is None else divergence.step + 1
-            return Found(divergence, run, index, steps + last)
-        index += 1
-    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -16,7 +17,7 @@ TORCH_WORKER = "draftproof.gpu.worker:make"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code (README, "Exit codes")."""
     words = sys.argv[1:] if argv is None else list(argv)
-    arguments = _parser().parse_args(words)
+    arguments = parser().parse_args(words)
     arguments.argv = words
     command = import_module(f"draftproof.fuzz.commands.{arguments.command}")
     try:
@@ -33,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Every command and its options."""
     parser = argparse.ArgumentParser(
         prog="draftproof",
         description="Checks a DSpark implementation against its specification, step by step.",
@@ -51,6 +53,8 @@ def _parser() -> argparse.ArgumentParser:
         "validate", help="check recordings of a live engine against the model"
     )
     validate.add_argument("recordings", nargs="+", type=Path, metavar="RECORDING")
+    _add_defects(commands.add_parser("defects", help="plant each known defect and find it"))
+    _add_bench(commands.add_parser("bench", help="the performance table"))
     return parser
 
 
@@ -60,6 +64,23 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     check.add_argument("--steps", type=_positive, metavar="N", help="steps to check (20000)")
     check.add_argument("--minutes", type=_time, metavar="M", help="time to check for at most")
     check.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the schedules (0)")
+
+
+def _add_defects(defects: argparse.ArgumentParser) -> None:
+    defects.add_argument("names", nargs="*", metavar="NAME", help="which ones (all)")
+    defects.add_argument("--seeds", type=_positive, default=2, metavar="N", help="0 .. N - 1 (2)")
+    defects.add_argument("--json", action="store_true", help="print the record as JSON")
+    defects.add_argument("--save", type=Path, metavar="D", help="write defects.json and .md there")
+    defects.add_argument("--traces", type=Path, metavar="D", help="save the shrunk traces there")
+
+
+def _add_bench(bench: argparse.ArgumentParser) -> None:
+    parts = ("lockstep", "generation", "throughput", "failures", "memory")
+    bench.add_argument("--json", action="store_true", help="print the figures as JSON")
+    bench.add_argument(
+        "--part", nargs="+", choices=parts, default=parts, metavar="NAME", help=", ".join(parts)
+    )
+    bench.add_argument("--quick", action="store_true", help="see that it works, in a few seconds")
 
 
 def _add_subject(parser: argparse.ArgumentParser, implementation: str | None) -> None:
@@ -99,17 +120,16 @@ class _Options(argparse.Action):
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
 
 
 def _time(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not more than 0")
-    return number
+    with suppress(ValueError):
+        if 0 < float(text) < 1e6:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time of more than 0")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Events are total, so deleting any of them leaves a trace; that is all the clever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import msgspec
@@ -19,14 +19,12 @@ from draftproof.sim.traces import Trace, cut
 Fails = Callable[[Trace], bool]
 
 SMALLER = ("num_stages", "max_draft_len", "window_size", "max_num_requests", "vocab_size")
-PLAIN = (
-    "poison",
-    "graph_batch_sizes",
-    "draft_len_schedule",
-    "confidence_scheduling",
-    "use_rejection_sampling",
-    "target",
+PLAIN = tuple(
+    field.name
+    for field in fields(Config)
+    if field.default is not MISSING and field.name not in (*SMALLER, "block_size")
 )
+"""What is tried at its default; the block size belongs to `max_draft_len`."""
 
 
 def shrink(trace: Trace, fails: Fails) -> Trace:
@@ -116,8 +114,8 @@ def _simpler_configs(trace: Trace) -> Iterator[Trace]:
         value = getattr(config, name)
         for smaller in {1, value // 2, value - 1}:
             if smaller < value:
-                block = {"block_size": smaller} if name == "max_draft_len" else {}
-                changes.append({name: smaller, **block})
+                with_it = _with_block(config, smaller) if name == "max_draft_len" else {}
+                changes.append({name: smaller, **with_it})
     if config.draft_len_schedule is not None:
         pairs = config.draft_len_schedule
         changes += [
@@ -128,3 +126,12 @@ def _simpler_configs(trace: Trace) -> Iterator[Trace]:
             yield msgspec.structs.replace(trace, config=checked(replace(config, **change)))
         except ConfigError:
             continue
+
+
+def _with_block(config: Config, size: int) -> dict[str, Any]:
+    """What must change together with `max_draft_len`."""
+    schedule = config.draft_len_schedule
+    if schedule is None:
+        return {"block_size": size}
+    shorter = tuple((threshold, min(r, size)) for threshold, r in schedule)
+    return {"block_size": size, "draft_len_schedule": shorter}

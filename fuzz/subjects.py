@@ -6,8 +6,10 @@ import argparse
 
 from draftproof.fuzz.cases import Subject
 from draftproof.fuzz.supervise import Beacon
+from draftproof.reference.vocabulary import ConfigError
+from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
-from draftproof.sim.errors import FileError
+from draftproof.sim.errors import FileError, ImplementationError
 from draftproof.sim.loading import load
 from draftproof.sim.run import MakeEngine
 from draftproof.sim.traces import Trace
@@ -20,6 +22,16 @@ def subject_of(trace: Trace, arguments: argparse.Namespace, beacon: Beacon) -> S
     device = arguments.device or trace.device
     make = load(name, device, options) if name else None
     return Subject(make, _engine(trace), arguments.step_timeout, beacon.beat)
+
+
+def failure_of(subject: Subject, trace: Trace) -> Divergence | None:
+    """What goes wrong in a trace, or None. Raises ImplementationError if it cannot be run."""
+    try:
+        return subject.failure(trace)
+    except ConfigError as error:
+        raise ImplementationError(
+            f"the implementation does not support the configuration of the trace: {error}"
+        ) from error
 
 
 def _engine(trace: Trace) -> MakeEngine:

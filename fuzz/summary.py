@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from draftproof.reference.vocabulary import ContextRow
+from draftproof.reference.vocabulary import UNDONE, ContextRow
 from draftproof.sim.journal import Departed, Restarted, Submitted
 from draftproof.sim.lockstep import Checked
-from draftproof.sim.run import Run
+from draftproof.sim.run import Expected, Run
 
 
 @dataclass(slots=True)
@@ -28,6 +29,8 @@ class Summary:
     same_ids: int = 0
     resets: int = 0
     warmups: int = 0
+    captures: int = 0
+    replays: int = 0
     failed_steps: int = 0
     ragged: int = 0
     sampled: int = 0
@@ -42,13 +45,17 @@ class Summary:
     refused: Counter[str] = field(default_factory=Counter)
 
     def add(self, run: Run, checked: Checked) -> None:
-        """Count one case that passed."""
+        """Count one case that passed, as far as it was checked."""
         self.cases += 1
         self.steps += checked.steps
         self.hidden_fields |= checked.hidden_fields
         self.faults_without_seam += checked.faults_without_seam
+        steps, entries = run.steps, run.journal.entries
+        if checked.steps < len(steps):
+            steps = steps[: checked.steps]
+            entries = entries[: steps[-1].entries if steps else 0]
         ids: set[int] = set()
-        for entry in run.journal.entries:
+        for entry in entries:
             if isinstance(entry, Submitted):
                 self.requests += 1
                 self.same_ids += entry.request_id in ids
@@ -57,17 +64,19 @@ class Summary:
                 self.departures[entry.reason] += 1
             elif isinstance(entry, Restarted):
                 self.resets += 1
-        self._add_steps(run)
+        self._add_steps(steps)
 
-    def _add_steps(self, run: Run) -> None:
+    def _add_steps(self, steps: Sequence[Expected]) -> None:
         lengths: dict[int, list[int]] = {}
         used: set[int] = set()
-        owners: dict[int, int] = {}
-        for expected in run.steps:
+        owners: dict[int, int] = {}  # slot -> incarnation
+        for expected in steps:
             batch, result = expected.batch, expected.result
-            if batch.mode == "warmup":
+            if batch.mode in UNDONE:
                 self.warmups += 1
+                self.captures += batch.mode == "capture"
                 continue
+            self.replays += batch.mode == "replay"
             self.failed_steps += result is None
             self.mixed += bool(batch.contexts) and bool(batch.generations)
             self.ragged += batch.verify_lens is not None
@@ -80,12 +89,13 @@ class Summary:
                 lengths.setdefault(row.incarnation, []).append(batch.draft_len)
                 if result is not None and not isinstance(row, ContextRow):
                     self.accepted[result.new_tokens_lens[b] - 1] += 1
+            lives = {row.request_id: row.incarnation for row in batch.rows}
             slots = expected.state.slots or {}
-            for request_id, slot in slots.items():
-                if owners.get(request_id) != slot:
+            before, owners = owners, {slot: lives[name] for name, slot in slots.items()}
+            for slot, incarnation in owners.items():
+                if before.get(slot) != incarnation:
                     self.slot_reuses += slot in used
                     used.add(slot)
-            owners = dict(slots)
         for history in lengths.values():
             self.transitions.update(pairwise(history))
             self.returns += returns(history)
@@ -112,6 +122,10 @@ class Summary:
             f"slots            {self.slot_reuses:,} reused; {self.padding_rows:,} padding rows",
             f"not checked      {hidden}",
         ]
+        if self.captures or self.replays:
+            lines.insert(
+                -1, f"graphs           {self.replays:,} replays, {self.captures:,} captures"
+            )
         if self.faults_without_seam:
             lines.append(
                 f"                 {self.faults_without_seam:,} faults at seams that the "

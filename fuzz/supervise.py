@@ -25,13 +25,14 @@ class Beacon:
     """Signs of life of a child: the case under way on disk, and a watchdog that cannot be blocked.
 
     A step that hangs in Python is ended by `sim.lockstep`; one that hangs in C code holding the
-    interpreter's lock is ended, with a stack on stderr, by the watchdog.
+    interpreter's lock is ended, its stack left in a file, by the watchdog.
     """
 
     def __init__(self, path: Path, step_timeout: float) -> None:
         self.path = path
         self._patience = 2 * step_timeout + 10
         self._armed = 0.0
+        self._stack = _stack_path(path).open("w")
 
     def show(self, trace: Trace) -> None:
         """The next case begins."""
@@ -41,13 +42,19 @@ class Beacon:
         """The next step begins."""
         now = monotonic()
         if now - self._armed > 1:  # arming costs a thread
-            faulthandler.dump_traceback_later(self._patience, exit=True)
+            faulthandler.dump_traceback_later(self._patience, exit=True, file=self._stack)
             self._armed = now
 
     def close(self) -> None:
         """The command has ended by itself."""
         faulthandler.cancel_dump_traceback_later()
-        self.path.unlink(missing_ok=True)
+        self._stack.close()
+        _stack_path(self.path).unlink()
+
+
+def _stack_path(path: Path) -> Path:
+    """Where the watchdog leaves a stack; the file is there as long as the child has not ended."""
+    return path.with_name("stack")
 
 
 def supervised(
@@ -70,27 +77,32 @@ def supervised(
         command = [sys.executable, "-m", "draftproof.fuzz.cli", *arguments.argv]
         child = subprocess.Popen(command, env={**os.environ, CHILD: str(path)})
         code = _wait(child)
-        if code >= 0 and not path.exists():
+        if code >= 0 and not _stack_path(path).exists():  # it closed its beacon
             return code
         return _post_mortem(arguments.trace_dir, path, code)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:
+    interrupted = False
     while True:
         try:
-            return child.wait()
+            code = child.wait()
         except KeyboardInterrupt:
-            continue  # the child was interrupted too, and is writing its report
+            interrupted = True  # the child was interrupted too, and is writing its report
+            continue
+        if interrupted and code == -signal.SIGINT:
+            raise KeyboardInterrupt  # it had not even begun
+        return code
 
 
 def _post_mortem(directory: Path, path: Path, code: int) -> int:
+    stack = _stack_path(path).read_text() if _stack_path(path).exists() else ""
     where = "before its first case"
     if path.exists():
-        stem = "hang" if code == 1 else "death"
-        saved = save_new(load(path), directory, stem)
+        saved = save_new(load(path), directory, "hang" if stack else "death")
         where = f"in the case saved as {saved}"
-    if code == 1:
-        print(f"draftproof: the implementation hung {where}; its stack is above", file=sys.stderr)
+    if stack:
+        print(f"{stack}draftproof: the implementation hung {where}", file=sys.stderr)
         return 1
     how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     raise ImplementationError(f"the implementation's process died ({how}) {where}")

@@ -64,7 +64,7 @@ def draft_law(best: Tensor, vocab: int) -> Tensor:
     Masses that fall on the same token (V < 4) are added.
     """
     tokens = (best.unsqueeze(1) + ramp(len(DRAFT_MASSES), best.device)) % vocab
-    masses = _masses(best.device).expand(len(best), -1)
+    masses = law_masses(best.device).expand(len(best), -1)
     return torch.zeros(len(best), vocab, device=best.device).scatter_add_(1, tokens, masses)
 
 
@@ -73,7 +73,7 @@ def confidence(total: Tensor, bonus: Tensor, drafts: Tensor) -> Tensor:
 
     Position k looks at the token it was given: the bonus, then the draft before it.
     """
-    table = _logits(drafts.device)
+    table = confidence_table(drafts.device)
     given = torch.cat([bonus.unsqueeze(1), drafts[:, :-1]], 1)
     positions = ramp(drafts.shape[1], drafts.device)
     return table[(total.unsqueeze(1) + 13 * given + positions) % len(table)]
@@ -85,10 +85,12 @@ def _base(total: Tensor, start: Tensor, block: int) -> Tensor:
 
 
 @cache
-def _masses(device: torch.device) -> Tensor:
+def law_masses(device: torch.device) -> Tensor:
+    """`DRAFT_MASSES`, float32 [4]."""
     return torch.tensor(DRAFT_MASSES, device=device)
 
 
 @cache
-def _logits(device: torch.device) -> Tensor:
+def confidence_table(device: torch.device) -> Tensor:
+    """`CONFIDENCE_LOGITS`, float32 [64]."""
     return torch.tensor(CONFIDENCE_LOGITS, device=device)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -17,7 +17,8 @@ from torch import Tensor
 from draftproof.gpu.checks import generation_rows, uses_rejection
 from draftproof.gpu.constants import ramp
 from draftproof.gpu.rejection import Sampling
-from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, Config
+from draftproof.gpu.static import Field, StaticArrays
+from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, Config, GenerationRow
 
 
 class Inputs(NamedTuple):
@@ -42,26 +43,142 @@ class Inputs(NamedTuple):
     sampling: Sampling | None
 
 
-def upload(batch: Batch, config: Config, device: torch.device, dtype: torch.dtype) -> Inputs:
-    """Copy a checked batch to the device; dtype: that of the windows."""
-    contexts, generations, r = batch.contexts, batch.generations, batch.draft_len
-    first = sum(row.length for row in contexts)
-    total = first + generation_rows(batch)
-    tokens = to_device(batch.target_tokens, torch.int64, device)
-    hidden = to_device(batch.hidden, torch.int8, device).to(dtype).view(total, ROW_COMPONENTS)
-    unpack = _Unpacking(batch, device)
-    return Inputs(
-        context_tokens=tokens[: len(contexts)],
-        context_hidden=hidden[:first],
-        drafts=to_device(batch.drafts, torch.int64, device).view(len(generations), r),
-        target=unpack(tokens[len(contexts) :]),
-        hidden=unpack(hidden[first:]),
-        positions=int_tensor([row.position for row in generations], device),
-        context_seq_slots=int_tensor([row.seq_slot for row in contexts], device),
-        generation_seq_slots=int_tensor([row.seq_slot for row in generations], device),
-        windows=unpack.windows,
-        sampling=_sampling(batch, config, unpack, device),
-    )
+class StaticInputs:
+    """Where all that a step brings along lies on the device: at the same place in every step.
+
+    Rows are sized by the configuration (section 16, row 4), and every array of a step begins at
+    the beginning of its own room, so a step of G generations and draft length r reads the same
+    addresses whenever it comes. batch_to_slot: int64 [S]; draft_seq: int64 [].
+    """
+
+    def __init__(self, config: Config, device: torch.device, dtype: torch.dtype) -> None:
+        self.config = config
+        self.dtype = dtype
+        self.arrays = StaticArrays(_fields(config), device, config.poison)
+        self.batch_to_slot = self.arrays.device["batch_to_slot"]
+        self.draft_seq = self.arrays.device["draft_seq"].squeeze(0)
+
+    def write(self, batch: Batch, slots: Sequence[int], draft_seq: int) -> None:
+        """Take a checked batch to the device; slots: one per row; draft_seq: this step's."""
+        self.arrays.begin()
+        host, generations = self.arrays.host, batch.generations
+        count = len(generations)
+        host["draft_seq"][0] = draft_seq
+        host["batch_to_slot"][: len(slots)] = slots
+        host["positions"][:count] = [row.position for row in generations]
+        host["seq_slots"][: len(slots)] = [row.seq_slot for row in batch.rows]
+        self._fill("drafts", batch.drafts)
+        self._fill("target_tokens", batch.target_tokens)
+        self._fill("hidden", batch.hidden)
+        if batch.verify_lens is not None:
+            host["windows"][:count] = batch.verify_lens
+            host["logit_rows"][0] = generation_rows(batch)
+        sampled = uses_rejection(batch, self.config)
+        if sampled:
+            self._write_sampling(batch, generations)
+        self.arrays.send("target_probs" if sampled else "hidden")
+
+    def read(self, batch: Batch) -> Inputs:
+        """The batch that was written last, for the device; looks only at shapes on the host.
+
+        Of a batch without contexts it uses nothing but G, r, `all_greedy` and whether it is
+        ragged: what else it used would be frozen in a graph.
+        """
+        c, g, r = len(batch.contexts), len(batch.generations), batch.draft_len
+        first = sum(row.length for row in batch.contexts)
+        arrays, d = self.arrays.device, ROW_COMPONENTS
+        unpack = self._unpacking(batch)
+        hidden = arrays["hidden"][: (first + g * (1 + r)) * d].view(-1, d)
+        return Inputs(
+            context_tokens=arrays["target_tokens"][:c],
+            context_hidden=hidden[:first].to(self.dtype),
+            drafts=arrays["drafts"][: g * r].view(g, r),
+            target=unpack(arrays["target_tokens"][c : c + g * (1 + r)]),
+            hidden=unpack(hidden[first:]).to(self.dtype),
+            positions=arrays["positions"][:g],
+            context_seq_slots=arrays["seq_slots"][:c],
+            generation_seq_slots=arrays["seq_slots"][c : c + g],
+            windows=unpack.windows,
+            sampling=self._sampling(g, r, unpack) if uses_rejection(batch, self.config) else None,
+        )
+
+    def _fill(self, name: str, values: array[int] | array[float] | None) -> None:
+        """An absent array is as good as an empty one."""
+        if values:
+            self.arrays.host[name][: len(values)] = values
+
+    def _write_sampling(self, batch: Batch, generations: Sequence[GenerationRow]) -> None:
+        host = self.arrays.host
+        host["proposed"][: len(generations)] = [row.proposed for row in generations]
+        host["greedy"][: len(generations)] = [row.greedy for row in generations]
+        for name in ("accept_uniforms", "recover_uniforms", "draft_uniforms", "target_probs"):
+            self._fill(name, getattr(batch, name))
+
+    def _unpacking(self, batch: Batch) -> _Unpacking:
+        shape = len(batch.generations), 1 + batch.draft_len
+        if batch.verify_lens is None:
+            return _Unpacking(shape, None, None)
+        windows = self.arrays.device["windows"][: shape[0]]
+        starts = (windows.cumsum(0) - windows).unsqueeze(1)
+        last = self.arrays.device["logit_rows"] - 1
+        return _Unpacking(shape, windows, (starts + ramp(shape[1], windows.device)).minimum(last))
+
+    def _sampling(self, g: int, r: int, unpack: _Unpacking) -> Sampling:
+        arrays, block, vocab = self.arrays.device, self.config.max_draft_len, self.config.vocab_size
+        probs = arrays["target_probs"][: g * (1 + r) * vocab].view(-1, vocab)
+        return Sampling(
+            target_probs=unpack(probs),
+            proposed=arrays["proposed"][:g],
+            greedy=arrays["greedy"][:g] != 0,
+            accept_uniforms=arrays["accept_uniforms"][: g * r].view(g, r),
+            recover_uniforms=arrays["recover_uniforms"][:g],
+            draft_uniforms=arrays["draft_uniforms"][: g * block].view(g, block),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Unpacking:
+    """Turns packed generation rows into [G, R, ...] (section 6, ragged).
+
+    windows: int64 [G]; index: int64 [G, R], packed row of each; None: uniform, packed as they are.
+    """
+
+    shape: tuple[int, int]
+    windows: Tensor | None
+    index: Tensor | None
+
+    def __call__(self, packed: Tensor) -> Tensor:
+        if self.index is None:
+            return packed.view(*self.shape, *packed.shape[1:])
+        return packed[self.index]
+
+
+def _fields(config: Config) -> list[Field]:
+    """Room for any batch; those that are large, and not always used, come last."""
+    rows, block = config.max_num_requests, config.max_draft_len
+    logits = rows * (1 + block)
+    fields = [
+        Field("draft_seq", torch.int64, 1),
+        Field("logit_rows", torch.int64, 1),
+        Field("batch_to_slot", torch.int64, rows, start=rows),  # scratch
+        Field("seq_slots", torch.int64, rows),
+        Field("positions", torch.int64, rows),
+        Field("windows", torch.int64, rows),
+        Field("drafts", torch.int64, rows * block),
+        Field("target_tokens", torch.int64, logits),
+    ]
+    if config.use_rejection_sampling:
+        fields += [
+            Field("proposed", torch.int64, rows),
+            Field("greedy", torch.int64, rows),
+            Field("accept_uniforms", torch.float32, rows * block),
+            Field("recover_uniforms", torch.float32, rows),
+            Field("draft_uniforms", torch.float32, rows * block),
+        ]
+    fields.append(Field("hidden", torch.int8, config.max_num_tokens * ROW_COMPONENTS))
+    if config.use_rejection_sampling:
+        fields.append(Field("target_probs", torch.float32, logits * config.vocab_size))
+    return fields
 
 
 def to_device(
@@ -76,40 +193,3 @@ def to_device(
 def int_tensor(values: Sequence[int], device: torch.device) -> Tensor:
     """int64 [len(values)]; through an array, since `torch.tensor` of a list is slow."""
     return to_device(array("q", values), torch.int64, device)
-
-
-class _Unpacking:
-    """Turns packed generation rows into [G, R, ...] (section 6, ragged)."""
-
-    def __init__(self, batch: Batch, device: torch.device) -> None:
-        self.shape = (len(batch.generations), 1 + batch.draft_len)
-        self.windows: Tensor | None = None
-        if batch.verify_lens is not None:
-            ends = list(accumulate(batch.verify_lens, initial=0))
-            self.windows = int_tensor(batch.verify_lens, device)
-            starts = int_tensor(ends[:-1], device).unsqueeze(1)
-            self.index = (starts + ramp(self.shape[1], device)).clamp(max=ends[-1] - 1)
-
-    def __call__(self, packed: Tensor) -> Tensor:
-        if self.windows is None:
-            return packed.view(*self.shape, *packed.shape[1:])
-        return packed[self.index]
-
-
-def _sampling(
-    batch: Batch, config: Config, unpack: _Unpacking, device: torch.device
-) -> Sampling | None:
-    if not uses_rejection(batch, config):
-        return None
-    rows = batch.generations
-    probs = to_device(batch.target_probs, torch.float32, device).view(-1, config.vocab_size)
-    accept = to_device(batch.accept_uniforms, torch.float32, device)
-    draft = to_device(batch.draft_uniforms, torch.float32, device)
-    return Sampling(
-        target_probs=unpack(probs),
-        proposed=int_tensor([row.proposed for row in rows], device),
-        greedy=int_tensor([row.greedy for row in rows], device).bool(),
-        accept_uniforms=accept.view(len(rows), batch.draft_len),
-        recover_uniforms=to_device(batch.recover_uniforms, torch.float32, device),
-        draft_uniforms=draft.view(len(rows), config.max_draft_len),
-    )

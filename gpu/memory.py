@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from draftproof.gpu.inputs import int_tensor
+from draftproof.gpu.inputs import StaticInputs, int_tensor
 from draftproof.reference.vocabulary import NEUTRAL_LOGIT, ROW_COMPONENTS, Config
 
 
@@ -20,7 +20,8 @@ class Memory:
     initialized: bool [S + 1]; confidence_logits: float32 [S + 2, K], confidence_stamp: int64
     [S + 2], the last row neutral for ever; draft_seq: int64 []; batch_to_slot: int64 [S];
     draft_probs: float32 [S + 1, K, V] by sequence slot, None without rejection sampling.
-    clear_value: what cleared windows hold.
+    clear_value: what cleared windows hold. inputs: what a step brings along; batch_to_slot and
+    draft_seq are parts of it.
     """
 
     windows: Tensor
@@ -33,6 +34,7 @@ class Memory:
     batch_to_slot: Tensor
     draft_probs: Tensor | None
     clear_value: float
+    inputs: StaticInputs
 
     def clear(self, slots: Sequence[int]) -> None:
         """Forget what the slots knew: counters and windows (section 3)."""
@@ -50,9 +52,18 @@ class Memory:
             self.confidence_logits.index_fill_(0, index, NEUTRAL_LOGIT)
 
     def tensors(self) -> list[Tensor]:
-        """Every tensor above, for saving and restoring all of them around a warm-up."""
+        """Every tensor above."""
         values = (getattr(self, name) for name in self.__slots__)
         return [value for value in values if isinstance(value, Tensor)]
+
+    def saved(self) -> list[Tensor]:
+        """A copy of every tensor, for `restore`, around a warm-up."""
+        return [tensor.clone() for tensor in self.tensors()]
+
+    def restore(self, saved: list[Tensor]) -> None:
+        """Make everything as it was when `saved` was called."""
+        for tensor, before in zip(self.tensors(), saved, strict=True):
+            tensor.copy_(before)
 
 
 def allocate(config: Config, device: torch.device, dtype: torch.dtype) -> Memory:
@@ -60,7 +71,7 @@ def allocate(config: Config, device: torch.device, dtype: torch.dtype) -> Memory
     slots, block = config.max_num_requests, config.max_draft_len
     clear_value = float("nan") if config.poison else 0.0
     window = (slots + 1, config.num_stages, config.window_size, ROW_COMPONENTS)
-    draft_probs = None
+    draft_probs, inputs = None, StaticInputs(config, device, dtype)
     if config.use_rejection_sampling:
         shape = (slots + 1, block, config.vocab_size)
         draft_probs = torch.full(shape, clear_value, device=device)
@@ -71,8 +82,9 @@ def allocate(config: Config, device: torch.device, dtype: torch.dtype) -> Memory
         initialized=torch.zeros(slots + 1, dtype=torch.bool, device=device),
         confidence_logits=torch.full((slots + 2, block), NEUTRAL_LOGIT, device=device),
         confidence_stamp=torch.zeros(slots + 2, dtype=torch.int64, device=device),
-        draft_seq=torch.zeros((), dtype=torch.int64, device=device),
-        batch_to_slot=torch.full((slots,), slots, dtype=torch.int64, device=device),
+        draft_seq=inputs.draft_seq,
+        batch_to_slot=inputs.batch_to_slot,
         draft_probs=draft_probs,
         clear_value=clear_value,
+        inputs=inputs,
     )

@@ -81,12 +81,14 @@ def draw(mass: Tensor, uniform: Tensor, instead: Tensor) -> Tensor:
 
     mass, instead: float32 [N, V], not negative; uniform: float32 [N] in (0, 1]. Where no running
     sum does (u = 1): the last index with positive mass; where there is no mass at all: the last
-    index with a positive `instead`.
+    index with a positive `instead`. The index found has mass itself: where sums are exact that says
+    nothing new, where they are rounded they need not grow with the index.
     """
     vocab = mass.shape[1]
     running = mass.cumsum(1)
     total = running[:, -1:]
-    index = (running <= uniform.unsqueeze(1) * total).sum(1)
+    beyond = (running > uniform.unsqueeze(1) * total) & (mass > 0)
+    index = torch.where(beyond, ramp(vocab, mass.device), vocab).amin(1)
     candidates = torch.where(total > 0, mass, instead) > 0
     last = (candidates * ramp(vocab, mass.device)).amax(1)
     return torch.where(index < vocab, index, last)

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from draftproof.gpu.acceptance import strict
-from draftproof.gpu.advance import advance, seed
+from draftproof.gpu.advance import seed
 from draftproof.gpu.checks import check_batch
-from draftproof.gpu.constants import one_hot
-from draftproof.gpu.exact_drafter import confidence, context_sum, draft_argmax, draft_sampled
-from draftproof.gpu.inputs import Inputs, int_tensor, upload
+from draftproof.gpu.dispatch import operations
+from draftproof.gpu.graphs import Graphs, Key, Path, key_of
+from draftproof.gpu.inputs import Inputs, int_tensor
 from draftproof.gpu.memory import allocate
+from draftproof.gpu.operations import Accepted, Counters, Prompt, Verified
+from draftproof.gpu.options import Options, read_options
 from draftproof.gpu.publish import publish
-from draftproof.gpu.rejection import reject
 from draftproof.gpu.slots import Changes, SlotMap, is_dummy
 from draftproof.gpu.state import show
-from draftproof.gpu.window import (
-    Chunk,
-    prompt_rows,
-    staged,
-    visible_columns,
-    write_accepted,
-    write_frames,
-)
+from draftproof.gpu.window import Chunk, prompt_rows
 from draftproof.reference.vocabulary import (
+    SEAMS,
+    UNDONE,
     Batch,
     Collaborators,
     Config,
@@ -34,28 +32,16 @@ from draftproof.reference.vocabulary import (
     WorkerState,
 )
 
-DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
-
-UNDONE = ("warmup", "capture")
-"""Modes of a step that leaves no trace (sections 4 and 11)."""
-
 
 def make(config: Config, device: str, collaborators: Collaborators, **options: str) -> DSparkWorker:
     """A worker for this configuration on the device, "cpu" or "cuda".
 
-    Options: dtype, that of the windows, "bfloat16" (default) or "float32"; both hold every
-    component exactly. Raises ValueError for another option or value.
+    Options: dtype, that of the windows, "bfloat16" (default) or "float32", which both hold every
+    component exactly; kernels, "eager" (default) or "triton": torch's operations or Triton kernels,
+    interpreted on a CPU; graphs, "off" (default) or "on": steps of mode "replay" replay a captured
+    graph, on a CPU recorded calls. Raises ValueError for another option or value.
     """
-    return DSparkWorker(config, torch.device(device), collaborators, windows_dtype(**options))
-
-
-def windows_dtype(dtype: str = "bfloat16", **unknown: str) -> torch.dtype:
-    """What the options of `make` say about the windows. Raises ValueError."""
-    if unknown:
-        raise ValueError(f"unknown option {next(iter(unknown))!r}: the only one is 'dtype'")
-    if dtype not in DTYPES:
-        raise ValueError(f"option dtype is {dtype!r}: it must be 'bfloat16' or 'float32'")
-    return DTYPES[dtype]
+    return DSparkWorker(config, torch.device(device), collaborators, read_options(**options))
 
 
 class DSparkWorker:
@@ -70,13 +56,16 @@ class DSparkWorker:
         config: Config,
         device: torch.device,
         collaborators: Collaborators,
-        dtype: torch.dtype,
+        options: Options,
     ) -> None:
         self.config = config
         self.device = device
         self.at = collaborators.at
         self.slots = SlotMap(config.max_num_requests)
-        self.memory = allocate(config, device, dtype)
+        self.operations = operations(options.kernels, device)
+        self.memory = allocate(config, device, options.dtype)
+        self.inputs = self.memory.inputs
+        self.graphs = Graphs(device) if options.graphs else None
         self.scratch = config.max_num_requests
         self.draft_seq = 0
         self.rows = 0
@@ -91,12 +80,11 @@ class DSparkWorker:
         check_batch(batch, self.config)
         self._undo()
         if batch.mode in UNDONE:
-            self._saved = self.rows, [tensor.clone() for tensor in self.memory.tensors()]
+            self._saved = self.rows, self.memory.saved()
         else:
             self._admit(batch)
-        slots = [self._slot(row) for row in batch.rows]
-        self.memory.batch_to_slot[: len(slots)] = int_tensor(slots, self.device)
-        self.rows = len(slots)
+        self.inputs.write(batch, self._slots(batch), self.draft_seq)
+        self.rows = len(batch.rows)
 
     @torch.inference_mode()
     def forward(self, batch: Batch) -> StepResult:
@@ -104,8 +92,9 @@ class DSparkWorker:
 
         Lets the exceptions of `Collaborators.at` pass.
         """
+        key = None if self.graphs is None else self._key(batch)
         try:
-            return self._step(batch)
+            return self._step(batch, self.at) if key is None else self._graphed(batch, key)
         finally:
             self._undo()
 
@@ -114,24 +103,23 @@ class DSparkWorker:
         """The state after the last completed step, copied."""
         return show(self.memory, self.slots, self.rows, self.draft_seq)
 
-    def _step(self, batch: Batch) -> StepResult:
-        inputs = upload(batch, self.config, self.device, self.memory.windows.dtype)
-        self.at("accept")
-        tokens, counts = self._accept(inputs)
-        self.at("seed")
+    def _step(self, batch: Batch, at: Callable[[str], None]) -> StepResult:
+        inputs = self.inputs.read(batch)
+        at("accept")
+        verified = self._verify(inputs)
+        at("seed")
         if batch.contexts:
             self._seed(batch, inputs)
-        self.at("draft")
+        at("draft")
         drafts = inputs.drafts
         if batch.generations:
-            slots, start, valid = self._advance(inputs, counts)
+            self._store(inputs, verified)
             if batch.draft_len:
-                bonus = tokens.gather(1, counts.unsqueeze(1) - 1).squeeze(1)
-                drafts = self._draft(inputs, slots, start, valid, bonus)
+                drafts = self._draft(inputs, verified)
         if batch.contexts and batch.draft_len:
             self._publish_context_probs(inputs)
-        self.at("publish")
-        return publish(batch, inputs.context_tokens, tokens, counts, drafts)
+        at("publish")
+        return publish(batch, inputs.context_tokens, verified.tokens, verified.counts, drafts)
 
     # prepare
 
@@ -145,11 +133,14 @@ class DSparkWorker:
                 self.slots.assign(row.request_id, row.incarnation, False, changes)
         self._apply(changes)
         self.draft_seq += 1
-        self.memory.draft_seq.fill_(self.draft_seq)
 
     def _apply(self, changes: Changes) -> None:
         self.memory.clear(changes.cleared)
         self.memory.neutralise(changes.admitted)
+
+    def _slots(self, batch: Batch) -> list[int]:
+        """`batch_to_slot`: one per row, padding included."""
+        return [self._slot(row) for row in batch.rows]
 
     def _slot(self, row: ContextRow | GenerationRow) -> int:
         """Where a row reads; a prompt that starts anew reads scratch (section 16, row 10)."""
@@ -162,20 +153,58 @@ class DSparkWorker:
         """Put back what the last warm-up found; without one, nothing."""
         if self._saved is not None:
             self.rows, saved = self._saved
-            for tensor, before in zip(self.memory.tensors(), saved, strict=True):
-                tensor.copy_(before)
+            self.memory.restore(saved)
             self._saved = None
+
+    # graphs
+
+    def _key(self, batch: Batch) -> Key | None:
+        """The graph of this step, None if it runs eagerly."""
+        return key_of(batch)
+
+    def _graphed(self, batch: Batch, key: Key) -> StepResult:
+        """A step by its graph, which is captured here if it is the first of its kind.
+
+        A graph is one piece of work for the device: its seams are passed around it.
+        """
+        assert self.graphs is not None
+        *before, last = SEAMS
+        for seam in before:
+            self.at(seam)
+        if key not in self.graphs:
+            path = partial(self._step, batch, lambda seam: None)
+            with self.graphs.warming_up():
+                self._warm_up(path)
+            self.graphs.capture(key, path)
+        replayed = batch.mode == "replay"
+        result = self.graphs.replay(key) if replayed else self.graphs.unspecified(key)
+        self.at(last)
+        return result
+
+    def _warm_up(self, path: Path) -> None:
+        """Run the path once, and leave no trace: the step itself is still to come."""
+        saved = self.memory.saved()
+        try:
+            path()
+        finally:
+            self.memory.restore(saved)
 
     # forward
 
-    def _accept(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        """Section 6: new_tokens int64 [G, 1 + r] and their numbers int64 [G]."""
-        probs = self.memory.draft_probs
-        if inputs.sampling is None or probs is None:
-            return strict(inputs.drafts, inputs.target, inputs.windows)
-        return reject(
-            inputs.drafts, probs[inputs.generation_seq_slots], inputs.sampling, inputs.windows
-        )
+    def _generation_slots(self, inputs: Inputs) -> Tensor:
+        """The window slot of each generation, int64 [G]."""
+        return self.memory.batch_to_slot[self.rows - len(inputs.positions) : self.rows]
+
+    def _counters(self, inputs: Inputs) -> Counters:
+        """What acceptance moves on."""
+        memory, slots = self.memory, self._generation_slots(inputs)
+        state = memory.ctx_len, memory.valid_len, memory.initialized
+        return Counters(*state, slots, inputs.positions, self.config.window_size)
+
+    def _verify(self, inputs: Inputs) -> Verified:
+        """Section 6, and the counters of section 7."""
+        counters = self._counters(inputs)
+        return self.operations.verify(inputs, self.memory.draft_probs, counters)
 
     def _seed(self, batch: Batch, inputs: Inputs) -> None:
         """Section 5, driven by the host, which knows all lengths."""
@@ -189,9 +218,9 @@ class DSparkWorker:
             first += row.length
         self._apply(changes)
         memory, device = self.memory, self.device
-        sources, slots, frames = (int_tensor(x, device) for x in self._places(chunks))
-        rows = staged(inputs.context_hidden[sources], self.config.num_stages)
-        write_frames(memory.windows, slots, frames, rows)
+        places = (int_tensor(x, device) for x in self._places(chunks))
+        prompt = Prompt(inputs.context_hidden, *places)
+        self.operations.store(memory.windows, prompt, None)
         owners = int_tensor([slot for slot, *_ in chunks], device)
         ends = int_tensor([position + length for *_, position, length in chunks], device)
         lengths = int_tensor([length for *_, length in chunks], device)
@@ -209,54 +238,21 @@ class DSparkWorker:
         reset = row.first_position == 0
         return self.slots.assign(row.request_id, row.incarnation, reset, changes)
 
-    def _advance(self, inputs: Inputs, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Section 7: slots, start and valid length of each generation, int64 [G] each."""
-        slots = self.memory.batch_to_slot[self.rows - len(counts) : self.rows]
-        old, start, valid = self._count(slots, inputs.positions, counts)
-        self._store(slots, old, counts, staged(inputs.hidden, self.config.num_stages))
-        return slots, start, valid
+    def _store(self, inputs: Inputs, verified: Verified) -> None:
+        """Section 7: the accepted rows into the windows, from frame old + 1 on."""
+        slots = self._generation_slots(inputs)
+        accepted = Accepted(inputs.hidden, slots, verified.old, verified.counts)
+        self.operations.store(self.memory.windows, None, accepted)
 
-    def _count(
-        self, slots: Tensor, positions: Tensor, counts: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Move the counters on: old, start and valid length, int64 [G] each."""
-        memory, width = self.memory, self.config.window_size
-        counters = memory.ctx_len, memory.valid_len, memory.initialized
-        return advance(*counters, slots, positions, counts, width)
-
-    def _store(self, slots: Tensor, old: Tensor, counts: Tensor, rows: Tensor) -> None:
-        """Write the accepted ones of the rows [G, R, stages, D], from frame old + 1 on."""
-        write_accepted(self.memory.windows, slots, old, counts, rows)
-
-    def _draft(
-        self, inputs: Inputs, slots: Tensor, start: Tensor, valid: Tensor, bonus: Tensor
-    ) -> Tensor:
-        """Section 8: a block of drafts, int64 [G, K], and its confidences."""
-        memory = self.memory
-        frames, visible = visible_columns(start, valid, self.config.window_size)
-        total = context_sum(memory.windows[slots], frames, visible)
-        drafts = self._sample(inputs, total, start, bonus)
-        memory.confidence_logits[slots] = confidence(total, bonus, drafts)
-        memory.confidence_stamp[slots] = memory.draft_seq
-        return drafts
-
-    def _sample(self, inputs: Inputs, total: Tensor, start: Tensor, bonus: Tensor) -> Tensor:
-        """A block of drafts, int64 [G, K]; its probabilities are remembered (section 19)."""
-        vocab, probs = self.config.vocab_size, self.memory.draft_probs
-        if inputs.sampling is None:
-            drafts = draft_argmax(total, start, bonus, self.config.max_draft_len, vocab)
-            if probs is not None:
-                probs[inputs.generation_seq_slots] = one_hot(drafts, vocab)
-            return drafts
-        greedy, uniforms = inputs.sampling.greedy, inputs.sampling.draft_uniforms
-        drafts, law = draft_sampled(total, start, bonus, greedy, uniforms, vocab)
-        if probs is not None:
-            probs[inputs.generation_seq_slots] = law
-        return drafts
+    def _draft(self, inputs: Inputs, verified: Verified) -> Tensor:
+        """Section 8: a block of drafts, int64 [G, K]."""
+        slots, vocab = self._generation_slots(inputs), self.config.vocab_size
+        return self.operations.draft(inputs, self.memory, slots, verified, vocab)
 
     def _publish_context_probs(self, inputs: Inputs) -> None:
         """Contexts propose token 0, with certainty (sections 6 and 19)."""
         probs = self.memory.draft_probs
         if probs is not None:
-            zero = torch.zeros((), dtype=torch.int64, device=self.device)
-            probs[inputs.context_seq_slots] = one_hot(zero, self.config.vocab_size)
+            slots = inputs.context_seq_slots
+            zeros = slots.new_zeros(len(slots), self.config.max_draft_len)
+            self.operations.publish_one_hot(probs, slots, zeros)

@@ -6,107 +6,175 @@ Only facts of the journal go in; neither the engine nor the model is asked.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
 
-from draftproof.reference.vocabulary import Batch, Config, ContextRow, GenerationRow, StepResult
-from draftproof.sim.events import Submit
-
-Row = list[int]
+from draftproof.reference.vocabulary import (
+    Batch,
+    Config,
+    ContextRow,
+    Frames,
+    GenerationRow,
+    StepResult,
+)
+from draftproof.sim.journal import Submitted
 
 
 @dataclass(slots=True)
 class Life:
-    """One incarnation of a request.
+    """One incarnation of a request, as the journal tells it.
 
-    length: committed tokens, prompt included; frames: the rows its window must show, per stage,
-    oldest first; last_frame: the newest of them; resident: it was in the last batch, so the worker
-    still knows it; drafts: what was proposed for it in the last batch; over: it departed, and why.
+    length: committed tokens, prompt included; next_position: where its next row must start.
+    resident: it was in the last batch, so the worker still knows it; admitted: the last batch that
+    it was in gave it a slot; stages: per stage the rows its window must show, oldest first;
+    last_frame: the newest of them. drafts: what was proposed for it in the last batch; seq_slot:
+    where their probabilities are. over: why it departed; lost: a step failed while it was there.
     """
 
     request_id: int
     incarnation: int
-    asked: Submit
+    prompt: int
+    limit: int
+    stop: int | None
+    sampled: bool
     length: int
+    next_position: int
     output: list[int] = field(default_factory=list)
-    stages: list[list[Row]] = field(default_factory=list)
-    last_frame: int = 0
-    next_position: int = 0
     resident: bool = False
     admitted: bool = False
+    stages: list[Frames] = field(default_factory=list)
+    last_frame: int = 0
     drafts: list[int] = field(default_factory=list)
+    seq_slot: int | None = None
     over: str | None = None
+    lost: bool = False
 
-    def fed(self, config: Config, first: int, count: int, step: int, fresh: bool) -> None:
-        """Committed positions first .. first + count - 1 were fed in `step`."""
+    @classmethod
+    def of(cls, entry: Submitted) -> Life:
+        """A life at its beginning; all of an imported prompt but the anchor has run elsewhere."""
+        asked = entry.event
+        return cls(
+            request_id=entry.request_id,
+            incarnation=entry.incarnation,
+            prompt=asked.prompt,
+            limit=asked.limit,
+            stop=asked.stop,
+            sampled=asked.sampled,
+            length=asked.prompt,
+            next_position=min(asked.prompt if asked.imported else asked.reused, asked.prompt - 1),
+        )
+
+    @property
+    def ended(self) -> bool:
+        """Its output has reached the limit or the stop token."""
+        return len(self.output) >= self.limit or self.output[-1:] == [self.stop]
+
+    def fed(self, config: Config, end: int, rows: list[Frames], fresh: bool) -> None:
+        """These rows, given for each stage, were fed and are committed, up to position end - 1."""
         self.admitted = fresh
-        kept = [[] for _ in range(config.num_stages)] if fresh or not self.stages else self.stages
-        digits = [
-            [*two(self.incarnation), *two(position), *two(step)]
-            for position in range(first, first + count)
-        ]
+        kept = [Frames()] * config.num_stages if fresh else self.stages
         self.stages = [
-            (rows + [[*row, stage] for row in digits])[-config.window_size :]
-            for stage, rows in enumerate(kept)
+            before.then(more, config.window_size) for before, more in zip(kept, rows, strict=True)
         ]
-        self.last_frame = self.next_position = first + count
+        self.last_frame = self.next_position = end
+
+    def restarted(self) -> None:
+        """Everything will be computed again, with all its tokens as prompt."""
+        self.next_position, self.drafts = 0, []
 
 
-def two(number: int) -> tuple[int, int]:
-    """A number as two base-128 digits, low digit first (semantics, section 8a)."""
-    return number % 128, number // 128 % 128
+def tagged(row: ContextRow | GenerationRow, width: int, step: int) -> bytes:
+    """The hidden rows of one row of a batch, as semantics, section 8a, describes them."""
+    first = row.first_position if isinstance(row, ContextRow) else row.position
+    own, rest = two(row.incarnation), two(step) + b"\0"
+    return b"".join([own + two(position) + rest for position in range(first, first + width)])
+
+
+@lru_cache(maxsize=128 * 128)
+def two(number: int) -> bytes:
+    """A number as two base-128 digits, low digit first."""
+    return bytes((number % 128, number // 128 % 128))
+
+
+RealRow = tuple[int, ContextRow | GenerationRow, Life]
+"""A row of a submitted request: its index in the batch, itself, and whose it is."""
 
 
 @dataclass(slots=True)
 class History:
-    """All lives, and the batch that is being looked at."""
+    """All lives, and the batch that is being looked at.
+
+    real: rows of requests in that batch; widths: token rows of each row, dummies included; hidden:
+    those token rows, per row of the batch, as they must have been packed.
+    holders: whose each request id is now, by incarnation.
+    undelivered: per incarnation in the last answered batch its step, and the tokens it may be
+    given, none for a chunk that does not end its prompt.
+    """
 
     config: Config
     lives: dict[int, Life] = field(default_factory=dict)
+    holders: dict[int, int] = field(default_factory=dict)
     batch: Batch | None = None
     result: StepResult | None = None
+    real: list[RealRow] = field(default_factory=list)
+    widths: list[int] = field(default_factory=list)
+    hidden: list[bytes] = field(default_factory=list)
     undelivered: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
-    """Per incarnation in the last answered batch: its step, and the tokens it may be given."""
+    resident: list[Life] = field(default_factory=list)
 
-    def life(self, row: ContextRow | GenerationRow) -> Life | None:
-        """Whose row this is; None for idle, padding and warm-up rows."""
-        return self.lives.get(row.incarnation)
-
-    def real_rows(self) -> list[tuple[int, ContextRow | GenerationRow, Life]]:
-        """Rows of requests in the current batch, with their index."""
-        assert self.batch is not None
-        return [
+    def feeding(self, batch: Batch) -> None:
+        """A batch is about to be run."""
+        self.batch, self.result = batch, None
+        self.real = [
             (b, row, self.lives[row.incarnation])
-            for b, row in enumerate(self.batch.rows)
+            for b, row in enumerate(batch.rows)
             if row.incarnation in self.lives
         ]
+        generations = batch.verify_lens or [1 + batch.draft_len] * len(batch.generations)
+        self.widths = [row.length for row in batch.contexts] + list(generations)
+        self.hidden = [
+            tagged(row, width, batch.step)
+            for row, width in zip(batch.rows, self.widths, strict=False)
+        ]
 
-    def widths(self) -> list[int]:
-        """Token rows of each row of the current batch."""
-        assert self.batch is not None
-        generations = self.batch.verify_lens or [1 + self.batch.draft_len] * len(
-            self.batch.generations
-        )
-        return [row.length for row in self.batch.contexts] + list(generations)
+    def failed(self) -> None:
+        """The worker failed: nothing of this batch will be delivered, everybody admitted fails."""
+        for _, _, life in self.real:
+            life.lost = True
+        for life in self.lives.values():
+            life.lost = life.lost or bool(life.stages)
+        self._present([])
 
     def answered(self) -> None:
         """Take in what the worker made of the current batch."""
         batch, result = self.batch, self.result
         assert batch is not None and result is not None
-        present = set()
-        contexts = len(batch.contexts)
-        for b, row, life in self.real_rows():
-            present.add(row.incarnation)
+        hidden = Frames(b"".join(self.hidden))
+        stages = [hidden.at_stage(stage) for stage in range(self.config.num_stages)]
+        firsts = list(accumulate(self.widths, initial=0))
+        for b, row, life in self.real:
             n = result.new_tokens_lens[b]
+            tokens, fresh = result.new_tokens[b][:n], not life.resident
             if isinstance(row, ContextRow):
-                first, count = row.first_position, row.length
-                ends_prompt = first + count >= life.length
-                tokens = result.new_tokens[b][:n] if ends_prompt else []
+                end, kept = row.first_position + row.length, row.length
+                fresh = fresh or row.first_position == 0
+                if end < life.length:
+                    tokens = []
             else:
-                first, count, tokens = row.position, n, result.new_tokens[b][:n]
-            fresh = not life.resident or (b < contexts and first == 0)
-            life.fed(self.config, first, count, batch.step, fresh)
+                end, kept = row.position + n, n
+            life.fed(self.config, end, [rows.part(firsts[b], kept) for rows in stages], fresh)
             life.drafts = list(result.next_draft_tokens[b]) if tokens else []
-            self.undelivered[row.incarnation] = (batch.step, tokens)
-        for incarnation, life in self.lives.items():
-            life.resident = incarnation in present
+            life.seq_slot = row.seq_slot
+            self.undelivered[life.incarnation] = (batch.step, tokens)
+        self._present([life for _, _, life in self.real])
+
+    def _present(self, lives: list[Life]) -> None:
+        """The worker has forgotten everybody else; so has the engine, their drafts."""
+        before, self.resident = self.resident, lives
+        for life in before:
+            life.resident = False
+        for life in lives:
+            life.resident = True
+        for life in before:
             if not life.resident:
                 life.drafts = []

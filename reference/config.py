@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from draftproof.reference.artefacts import check_verification
 from draftproof.reference.vocabulary import Config, ConfigError
 
 Schedule = tuple[tuple[int, int], ...]
@@ -28,6 +29,7 @@ def checked(config: Config) -> Config:
             "confidence_scheduling chooses the verify windows itself: "
             "remove draft_len_schedule and max_concurrency, or switch it off"
         )
+    check_verification(config)
     if schedule is not None and config.max_concurrency is not None:
         raise ConfigError("draft_len_schedule and max_concurrency both set: keep one of them")
     if config.max_concurrency is not None:

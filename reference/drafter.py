@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import mul
 
@@ -23,10 +23,11 @@ def tag(row: Sequence[int]) -> int:
     return sum(map(mul, TAG_WEIGHTS, row))
 
 
-def tags_over_stages(rows: Frames, num_stages: int) -> list[int]:
-    """Each row's tag, summed over stages; rows of stage 0, and only the stage differs."""
-    stages = TAG_WEIGHTS[-1] * sum(range(num_stages))
-    return [num_stages * tag(row) + stages for row in rows]
+def tags_over_stages(stages: Sequence[Frames]) -> list[int]:
+    """Each row's tag, summed over stages 0, 1, ..., which differ in the last component only."""
+    count, more = len(stages), TAG_WEIGHTS[-1] * sum(range(len(stages)))
+    rows = zip(*[iter(stages[0].packed)] * ROW_COMPONENTS, strict=True)
+    return [count * tag(row) + more for row in rows]
 
 
 @lru_cache(maxsize=FRAME_CYCLE * 64)
@@ -39,38 +40,27 @@ def window_sum(first_frame: int, tags: Sequence[int]) -> int:
     return sum(map(mul, _frame_weights(first_frame % FRAME_CYCLE, len(tags)), tags))
 
 
-class BlockDrafter:
-    """One block of one request, token by token: the caller says which token each step drew."""
+def draft_block(
+    total: int,
+    start: int,
+    bonus: int,
+    length: int,
+    vocab_size: int,
+    draw: Callable[[int, int], int] | None = None,
+) -> tuple[list[int], list[float]]:
+    """Tokens and confidence logits of one request's block over a window of this sum.
 
-    __slots__ = ("k", "previous", "start", "total", "vocab_size")
-
-    def __init__(self, total: int, start: int, bonus: int, vocab_size: int) -> None:
-        self.total = total
-        self.start = start
-        self.previous = bonus
-        self.vocab_size = vocab_size
-        self.k = 0
-
-    def argmax(self) -> int:
-        """The most likely token at position k."""
-        return (self.total + 31 * self.previous + 7 * self.k + self.start) % self.vocab_size
-
-    def confidence(self) -> float:
-        """The confidence logit of position k."""
-        return CONFIDENCE_LOGITS[(self.total + 13 * self.previous + self.k) % 64]
-
-    def advance(self, token: int) -> None:
-        """Position k drew `token`."""
-        self.previous = token
-        self.k += 1
-
-
-def argmax_block(block: BlockDrafter, length: int) -> Iterator[tuple[int, float]]:
-    """Yield (token, confidence logit) for each position of a greedy block."""
-    for _ in range(length):
-        token, confidence = block.argmax(), block.confidence()
-        yield token, confidence
-        block.advance(token)
+    draw(k, argmax): the token that position k really draws; None: the argmax.
+    """
+    tokens, confidence = [], []
+    token = bonus
+    for k in range(length):
+        confidence.append(CONFIDENCE_LOGITS[(total + 13 * token + k) % 64])
+        token = (total + 31 * token + 7 * k + start) % vocab_size
+        if draw is not None:
+            token = draw(k, token)
+        tokens.append(token)
+    return tokens, confidence
 
 
 def soft_probs(token: int, vocab_size: int) -> list[float]:
@@ -89,8 +79,6 @@ def make_drafter(config: Config) -> Drafter:
     ) -> tuple[list[int], list[float]]:
         tags = [sum(map(tag, rows)) for rows in zip(*windows, strict=True)]
         total = window_sum(start - len(tags) + 1, tags)
-        block = BlockDrafter(total, start, bonus, config.vocab_size)
-        pairs = list(argmax_block(block, config.max_draft_len))
-        return [token for token, _ in pairs], [confidence for _, confidence in pairs]
+        return draft_block(total, start, bonus, config.max_draft_len, config.vocab_size)
 
     return draft

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from draftproof.reference import acceptance
 from draftproof.reference.config import checked
-from draftproof.reference.drafter import BlockDrafter, soft_probs, window_sum
+from draftproof.reference.drafter import draft_block, soft_probs, window_sum
 from draftproof.reference.slots import Slots
 from draftproof.reference.vocabulary import (
     NEUTRAL_LOGIT,
-    ROW_COMPONENTS,
     Batch,
     BatchError,
     Collaborators,
@@ -159,26 +158,26 @@ class Model:
 
     def _seed(self, batch: Batch) -> None:
         """Contexts take or keep a slot and store their rows (section 5)."""
-        base = 0
+        base, stages = 0, captured(batch, self.config.num_stages)
         for row in batch.contexts:
             if row.length and not self.slots.is_dummy(row.request_id):
                 slot = self.slots.assign(
                     row.request_id, row.incarnation, reset=row.first_position == 0
                 )
-                rows = hidden_rows(batch, base, row.length)
+                rows = [stage.part(base, row.length) for stage in stages]
                 self.windows[slot].append(rows, row.first_position + row.length)
             base += row.length
 
     def _advance(self, batch: Batch, new_tokens: list[Tokens]) -> None:
         """Generations store exactly their accepted rows (section 7)."""
         base = sum(row.length for row in batch.contexts)
-        contexts = len(batch.contexts)
+        contexts, stages = len(batch.contexts), captured(batch, self.config.num_stages)
         for g, verified in enumerate(verify_windows(batch)):
             slot = self.batch_to_slot[contexts + g]
             if slot != self.slots.scratch:
                 window, count = self.windows[slot], len(new_tokens[contexts + g])
                 old = window.last_frame if window.initialized else batch.generations[g].position
-                window.append(hidden_rows(batch, base, count), old + count)
+                window.append([stage.part(base, count) for stage in stages], old + count)
             base += verified
 
     def _draft(self, batch: Batch, new_tokens: list[Tokens]) -> list[Tokens]:
@@ -195,35 +194,32 @@ class Model:
                 blocks.append([0] * r)
                 continue
             window = self.windows[slot]
-            total = window_sum(window.first_frame, window.tags)
             bonus = new_tokens[contexts + g][-1]
-            block = BlockDrafter(total, window.last_frame, bonus, self.config.vocab_size)
-            tokens, confidence = self._draft_block(batch, g, generation, block)
+            tokens, confidence = self._draft_block(batch, g, generation, window, bonus)
             self.confidence[slot], self.stamps[slot] = confidence, self.draft_seq
             blocks.append(tokens[:r])
         return blocks
 
     def _draft_block(
-        self, batch: Batch, g: int, generation: GenerationRow, block: BlockDrafter
+        self, batch: Batch, g: int, generation: GenerationRow, window: Window, bonus: int
     ) -> tuple[Tokens, list[float]]:
-        """All K tokens and confidence logits of one generation, and its p rows."""
-        tokens, confidence, probs = [], [], []
+        """All K tokens and confidence logits of one generation; its p rows are kept."""
         k_max, v = self.config.max_draft_len, self.config.vocab_size
-        sampled = batch.draft_uniforms is not None and not generation.greedy
-        for k in range(k_max):
-            token = block.argmax()
-            if sampled:
-                assert batch.draft_uniforms is not None
-                probs.append(soft_probs(token, v))
-                token = acceptance.sample(probs[-1], batch.draft_uniforms[g * k_max + k])
-            elif self.config.use_rejection_sampling:
-                probs.append(acceptance.one_hot(token, v))
-            tokens.append(token)
-            confidence.append(block.confidence())
-            block.advance(token)
-        if probs:
-            self.draft_probs[generation.seq_slot] = probs
-        return tokens, confidence
+        total = window_sum(window.first_frame, window.tags)
+        if not self.config.use_rejection_sampling:
+            return draft_block(total, window.last_frame, bonus, k_max, v)
+        uniforms, probs = batch.draft_uniforms, []
+
+        def draw(k: int, argmax: int) -> int:
+            if uniforms is None or generation.greedy:
+                probs.append(acceptance.one_hot(argmax, v))
+                return argmax
+            probs.append(soft_probs(argmax, v))
+            return acceptance.sample(probs[-1], uniforms[g * k_max + k])
+
+        drafted = draft_block(total, window.last_frame, bonus, k_max, v, draw)
+        self.draft_probs[generation.seq_slot] = probs
+        return drafted
 
 
 def verify_windows(batch: Batch) -> Iterator[int]:
@@ -234,11 +230,11 @@ def verify_windows(batch: Batch) -> Iterator[int]:
         yield from (1 + batch.draft_len for _ in batch.generations)
 
 
-def hidden_rows(batch: Batch, first: int, count: int) -> Frames:
-    """Captured rows first .. first + count - 1."""
+def captured(batch: Batch, num_stages: int) -> list[Frames]:
+    """The rows that were captured in this step, as each stage stores them."""
     assert batch.hidden is not None
-    d = ROW_COMPONENTS
-    return Frames(batch.hidden[first * d : (first + count) * d].tobytes())
+    rows = Frames(batch.hidden.tobytes())
+    return [rows.at_stage(stage) for stage in range(num_stages)]
 
 
 def _window_source(batch: Batch) -> WindowSource:

@@ -23,7 +23,11 @@ from typing import Any, Literal, Protocol
 
 Mode = Literal["eager", "warmup", "capture", "replay"]
 """How a forward runs. Warm-up and capture leave the state as it was; a replay runs what a capture
-recorded and counts like an eager step (section 11)."""
+recorded and counts like an eager step (section 11). Both are for batches of generations only; a
+replay may come without its capture, which the worker then makes up for."""
+
+UNDONE: tuple[Mode, ...] = ("warmup", "capture")
+"""Modes of a step that must leave no trace, and whose result means nothing."""
 
 WindowSource = Literal["uniform", "windows", "snapshot"]
 Target = Literal["scripted", "autonomous"]
@@ -72,6 +76,15 @@ class Config:
     graph_batch_sizes: captured sizes up to S, ascending, for generation-only batches.
     target: how the simulated target answers; a worker need not look at it.
     poison: uninitialised or cleared memory is NaN instead of 0.
+
+    The others belong to confidence scheduling (section 14) and are refused without it:
+
+    min_verify_len, max_verify_len: fewest and most drafts verified per request; 0 stands for K.
+    verify_budget: drafts verified above the fewest, over the whole batch; None: not fixed.
+    verify_buckets: captured token counts of ragged steps, ascending.
+    sts_temperatures: T_k per draft position, as fitted; None: all 1.
+    sps_table: pairs (tokens in the target's step, steps per second), ascending, measured at
+        `verify_buckets` if there are any, else up to S * (K + 1); None: not profiled.
     """
 
     max_draft_len: int
@@ -88,6 +101,12 @@ class Config:
     graph_batch_sizes: tuple[int, ...] = ()
     target: Target = "scripted"
     poison: bool = False
+    min_verify_len: int = 1
+    max_verify_len: int = 0
+    verify_budget: int | None = None
+    verify_buckets: tuple[int, ...] = ()
+    sts_temperatures: tuple[float, ...] | None = None
+    sps_table: tuple[tuple[int, float], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +177,7 @@ class Batch:
 
 
 class Frames:
-    """Consecutive hidden rows, packed: D signed bytes each. Reads as a list of rows, and equals one.
+    """Consecutive hidden rows, packed, D signed bytes each. Reads as a list of rows, equals one.
 
     A whole window is copied, kept and compared as one string of bytes.
     """
@@ -173,6 +192,10 @@ class Frames:
         packed = bytearray(self.packed)
         packed[ROW_COMPONENTS - 1 :: ROW_COMPONENTS] = bytes((stage,)) * len(self)
         return Frames(bytes(packed))
+
+    def part(self, first: int, count: int) -> Frames:
+        """Rows first .. first + count - 1."""
+        return Frames(self.packed[first * ROW_COMPONENTS : (first + count) * ROW_COMPONENTS])
 
     def then(self, newer: Frames, most: int) -> Frames:
         """These rows and the newer ones behind them, of all of them the last `most`."""

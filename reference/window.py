@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from draftproof.reference.drafter import tags_over_stages
 from draftproof.reference.vocabulary import Frames
 
@@ -37,14 +39,14 @@ class Window:
         """The oldest visible frame."""
         return self.last_frame - len(self.tags) + 1
 
-    def append(self, rows: Frames, last_frame: int) -> None:
-        """Store consecutive rows of stage 0, the last at `last_frame`; the oldest fall out.
+    def append(self, stages: Sequence[Frames], last_frame: int) -> None:
+        """Store consecutive rows, given for each stage, up to `last_frame`; the oldest fall out.
 
         Lists are replaced, never changed, so earlier views stay valid.
         """
         self.stages = [
-            stored.then(rows.at_stage(stage), self.size) for stage, stored in enumerate(self.stages)
+            stored.then(rows, self.size) for stored, rows in zip(self.stages, stages, strict=True)
         ]
-        self.tags = (self.tags + tags_over_stages(rows, self.num_stages))[-self.size :]
+        self.tags = (self.tags + tags_over_stages(stages))[-self.size :]
         self.last_frame = last_frame
         self.initialized = True

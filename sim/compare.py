@@ -115,7 +115,7 @@ def _state_differences(
     if found.draft_seq is not None and found.draft_seq != expected.draft_seq:
         yield _difference("draft_seq", expected.draft_seq, found.draft_seq)
     if found.draft_probs is not None:
-        yield from _probs_differences(expected.draft_probs, listed(found.draft_probs))
+        yield from _probs_differences(batch, expected.draft_probs, listed(found.draft_probs))
 
 
 def _counter_differences(
@@ -146,10 +146,17 @@ def _window_differences(
         if found[slot] == stages:
             continue
         first = expected.ctx_len[slot] - expected.valid_len[slot] + 1
+        if len(found[slot]) != len(stages):
+            wanted, got = f"{len(stages)} stages", f"{len(found[slot])} stages"
+            yield _slot_difference("windows", owners, slot, wanted, got)
         for stage, rows in enumerate(stages):
             if len(found[slot][stage]) != len(rows):
                 yield _slot_difference(
-                    "windows", owners, slot, f"{len(rows)} frames", f"{len(found[slot][stage])}"
+                    "windows",
+                    owners,
+                    slot,
+                    f"{len(rows)} frames",
+                    f"{len(found[slot][stage])} frames",
                 )
             for i, (want, got) in enumerate(zip(rows, found[slot][stage], strict=False)):
                 if want != got:
@@ -175,12 +182,13 @@ def _confidence_differences(
                 yield from _slots(owners, name, want, have, offset)
 
 
-def _probs_differences(expected: Sequence[Any], found: Any) -> Iterator[Divergence]:
-    """Rows that were written; the others are unset."""
+def _probs_differences(batch: Batch, expected: Sequence[Any], found: Any) -> Iterator[Divergence]:
+    """Rows that were written, by sequence slot; the others are unset."""
+    owners = {row.seq_slot: row.request_id for row in batch.rows}
     for seq_slot, rows in enumerate(expected):
         got = found[seq_slot][: len(rows)]
         if got != rows:
-            yield Divergence("comparison", "draft_probs", rows, got, slot=seq_slot)
+            yield _slot_difference("draft_probs", owners, seq_slot, rows, got)
 
 
 def _slots(

@@ -7,6 +7,7 @@ from draftproof.reference.lengths import deliverable, fit_drafts
 from draftproof.reference.vocabulary import (
     IDLE_ID,
     PADDING_ID_BASE,
+    UNDONE,
     Batch,
     Config,
     ContextRow,
@@ -35,6 +36,7 @@ class Engine:
         self.journal = journal
         self.waiting: list[Request] = []
         self.running: list[Request] = []  # admitted, at most S, in order of admission
+        self.lives: dict[int, Request] = {}  # the same by incarnation
         self.seq_slots = list(range(config.max_num_requests))
         self.submitted: set[int] = set()  # ordinals
         self.last_departed: int | None = None
@@ -72,13 +74,13 @@ class Engine:
     def completed(self, batch: Batch, result: StepResult) -> None:
         """The worker has answered; the result is delivered later."""
         self.journal.write(log.Answered(result))
-        if batch.mode != "warmup":
+        if batch.mode not in UNDONE:
             self.pending = (batch, result)
 
     def failed(self, batch: Batch) -> None:
         """A forward failed: every admitted request fails, a warm-up's failure hurts nobody."""
         self.journal.write(log.Answered(None))
-        if batch.mode != "warmup":
+        if batch.mode not in UNDONE:
             for request in list(self.running):
                 self._depart(request, "failed")
 
@@ -114,7 +116,7 @@ class Engine:
 
     def _recipient(self, row: ContextRow | GenerationRow) -> Request | None:
         """Whose results these are: the incarnation that produced them, if it still lives."""
-        return next((r for r in self.running if r.incarnation == row.incarnation), None)
+        return self.lives.get(row.incarnation)
 
     # How it does it
 
@@ -141,6 +143,7 @@ class Engine:
             self.waiting.remove(request)
         else:
             self.running.remove(request)
+            del self.lives[request.incarnation]
             assert request.seq_slot is not None
             self.seq_slots.append(request.seq_slot)
 
@@ -149,6 +152,7 @@ class Engine:
             request = self.waiting.pop(0)
             request.seq_slot = self.seq_slots.pop(0)
             self.running.append(request)
+            self.lives[request.incarnation] = request
 
     def _schedule(self, event: Step) -> list[Request]:
         """Everybody who is not paused, in this step's order, contexts first."""
@@ -213,7 +217,8 @@ class Engine:
 
     def _windows(self, event: Step, draft_len: int, real: int, count: int) -> list[int] | None:
         """Verify windows of a ragged step, 1 for the rows that stand for nobody; None: uniform."""
-        if not (self.config.confidence_scheduling and event.windows and draft_len):
+        whole_block = draft_len == self.config.max_draft_len  # section 14: r = K in ragged steps
+        if not (self.config.confidence_scheduling and event.windows and whole_block):
             return None
         windows = [min(window, 1 + draft_len) for window in _cycle(event.windows, real)]
         return windows + [1] * (count - real)
@@ -244,17 +249,21 @@ class Engine:
         return batch
 
     def _warmup(self, event: Warmup) -> Batch:
-        config, r = self.config, self.config.max_draft_len
+        config, r, greedy = self.config, self.config.max_draft_len, not event.sampled
         if event.draft_len is not None:
             r = min(event.draft_len, r)
-        room = config.max_num_requests
-        contexts = [(ContextRow(WARMUP_ID + room, 0, room - 1, 0, 2), 0)] if event.context else []
-        count = max(0, min(event.rows, room - len(contexts)))
-        generations = [GenerationRow(WARMUP_ID + i, 0, i, 5) for i in range(count)]
+        elif event.capture:
+            r = lookup(config, event.rows)
+        size = padded_size(config, event.rows, r) if event.capture else None
+        room, contexts = config.max_num_requests, []
+        if event.context and size is None:
+            contexts = [(ContextRow(WARMUP_ID + room, 0, room - 1, 0, 2, greedy), 0)]
+        count = size or max(0, min(event.rows, room - len(contexts)))
+        generations = [GenerationRow(WARMUP_ID + i, 0, i, 5, 0, greedy) for i in range(count)]
         return self._feed(
             Rows(
                 step=self.forwards,
-                mode="warmup",
+                mode="warmup" if size is None else "capture",
                 draft_len=r,
                 contexts=contexts,
                 generations=generations,

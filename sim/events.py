@@ -83,13 +83,17 @@ class Recompute(Event, frozen=True, tag="recompute"):
 class Warmup(Event, frozen=True, tag="warmup"):
     """A forward over made-up requests that must leave no trace.
 
-    rows: generation rows; context: also one prompt; fault: a seam at which it fails.
+    rows: generation rows; context: also one prompt; fault: a seam at which it fails; sampled: its
+    rows are not greedy; capture: a graph is captured, if there is one for so many rows: padded to
+    its size, without the prompt, and r is the scheduled one unless said.
     """
 
     rows: AtLeastOne = 1
     context: bool = False
     draft_len: Count | None = None
     fault: Seam | None = None
+    sampled: bool = False
+    capture: bool = False
 
 
 AnyEvent = Submit | Step | Cancel | Pause | Recompute | Warmup
@@ -122,6 +126,8 @@ def choose_event(config: Config, choices: Choices, live: list[int], submitted: i
             context=digits.below(2) == 1,
             draft_len=_draft_len(config, digits),
             fault=_fault(digits, 4),
+            sampled=config.target == "scripted" and digits.below(2) == 1,
+            capture=bool(config.graph_batch_sizes) and digits.below(2) == 1,
         )
     request = live[digits.below(len(live))]
     if kind is Cancel:
@@ -199,7 +205,7 @@ def choose_config(choices: Choices) -> Config:
     if about == "sampled":
         schedule = _schedule(config, digits) if digits.below(2) else None
         config = replace(config, use_rejection_sampling=True, vocab_size=6)
-        return replace(config, draft_len_schedule=schedule)
+        return replace(config, draft_len_schedule=schedule, graph_batch_sizes=sizes)
     if about == "autonomous":
         config = replace(config, target="autonomous", vocab_size=3)
     if about == "schedule" or (about == "autonomous" and digits.below(2)):

@@ -36,7 +36,7 @@ def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = Non
             worker: Any = factory(config, device, collaborators, **(options or {}))
         except ConfigError:
             raise  # this case is not for this worker
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
             raise ImplementationError(
                 f"implementation {name!r}: its factory raised {reason}"
@@ -58,9 +58,10 @@ def _import(name: str, module_name: str) -> ModuleType:
             return _import_file(Path(module_name))
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        hint = "install it" if error.name and error.name != module_name else "check the name"
+        own = error.name is None or f"{module_name}.".startswith(f"{error.name}.")
+        hint = "check the name" if own else "install it"
         raise ImplementationError(f"implementation {name!r}: {error}; {hint}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ImplementationError(
             f"implementation {name!r}: importing it raised {reason}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from draftproof.reference.drafter import make_drafter
 from draftproof.reference.vocabulary import (
+    UNDONE,
     Batch,
     Collaborators,
     Config,
@@ -62,15 +63,16 @@ def check(
     if make is not None:
         worker = make(run.config, Collaborators(faults.at, make_drafter(run.config)))
         side = _Side(worker, run.config, faults, checked, timeout)
-    for expected in run.steps:
-        alive()
-        with _located(run, expected):
-            for watch in watches:
-                watch.step(run.journal.entries[seen : expected.entries], expected.state)
-            seen = expected.entries
-            if side is not None and not side.step(expected):
-                return checked
-        checked.steps += 1
+    with _alarm() if timeout else nullcontext():
+        for expected in run.steps:
+            alive()
+            with _located(run, expected):
+                for watch in watches:
+                    watch.step(run.journal.entries[seen : expected.entries], expected.state)
+                seen = expected.entries
+                if side is not None and not side.step(expected):
+                    return checked
+            checked.steps += 1
     for watch in watches:
         watch.step(run.journal.entries[seen:], None)
     if run.breakdown is not None:
@@ -97,7 +99,7 @@ class _Side:
         if expected.fault is not None and not self.faults.fired:
             self.checked.faults_without_seam += 1
             return False
-        if expected.batch.mode != "warmup":
+        if expected.batch.mode not in UNDONE:
             self.failed = expected.result is None
             if expected.result is not None:
                 self._compare_results(expected.batch, expected.result, result)
@@ -149,31 +151,31 @@ def hidden_fields(config: Config, state: WorkerState) -> set[str]:
 def _blamed(timeout: float, wanted: str) -> Iterator[None]:
     """Whatever goes wrong in here, or takes too long, is the implementation's doing."""
     try:
-        with _time_limit(timeout):
-            yield
+        if timeout:
+            signal.setitimer(signal.ITIMER_REAL, timeout)
+        yield
     except InjectedFault:
         raise
     except StepTimeout as error:
         raise Divergence("hang", "timeout", f"a step within {timeout:g} s", "no answer") from error
     except (Exception, SystemExit) as error:
         raise Divergence("exception", type(error).__name__, wanted, str(error)) from error
+    finally:
+        if timeout:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
-    if not seconds:
-        yield
-        return
+def _alarm() -> Iterator[None]:
+    """When a timer runs out in here, StepTimeout is raised."""
 
     def expired(signum: int, frame: object) -> None:
         raise StepTimeout
 
     previous = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
 
 

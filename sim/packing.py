@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any
 
 from draftproof.reference.vocabulary import Batch
@@ -18,13 +19,18 @@ def hidden_rows(spans: Iterable[tuple[int, int, int]], step: int) -> array[int]:
 
     Returns int8 [rows, D], flat. A row names its origin, so any misplaced one is recognisable.
     """
-    packed = bytearray()
-    step_low, step_high = step & 127, step >> 7 & 127
+    packed, rest = bytearray(), two(step) + b"\0"
     for incarnation, first, count in spans:
-        low, high = incarnation & 127, incarnation >> 7 & 127
-        for p in range(first, first + count):
-            packed += bytes((low, high, p & 127, p >> 7 & 127, step_low, step_high, 0))
+        own = two(incarnation)
+        for position in range(first, first + count):
+            packed += own + two(position) + rest
     return array("b", bytes(packed))
+
+
+@lru_cache(maxsize=128 * 128)
+def two(number: int) -> bytes:
+    """A number as two base-128 digits, low digit first; what does not fit is cut off."""
+    return bytes((number & 127, number >> 7 & 127))
 
 
 def isolated(batch: Batch) -> Batch:

@@ -94,6 +94,11 @@ class RecordedStep(_Strict):
     state: RecordedState
 
     @property
+    def rows(self) -> list[RecordedContext | RecordedGeneration]:
+        """All rows but padding, in batch order."""
+        return [*self.contexts, *self.generations]
+
+    @property
     def token_rows(self) -> int:
         """Token rows that the target read in this step."""
         generations = len(self.generations) + self.num_padding

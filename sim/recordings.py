@@ -68,7 +68,7 @@ def validate(path: Path, make: MakeWorker = make_model) -> int:
 
 def _check_batch(config: Config, step: RecordedStep) -> None:
     """What must hold of a recorded batch by itself."""
-    r, expected = step.draft_len, lookup(config, len(step.contexts) + len(step.generations))
+    r, expected = step.draft_len, lookup(config, len(step.rows))
     if config.draft_len_schedule is not None and r != expected:
         raise _mismatch("draft_len", expected, r)
     if r > config.max_draft_len:
@@ -77,7 +77,7 @@ def _check_batch(config: Config, step: RecordedStep) -> None:
         raise _mismatch("contexts", "none in a replay", len(step.contexts), step.contexts[0].id)
     if step.mode == "eager" and step.num_padding:
         raise _mismatch("num_padding", "0 in an eager step", step.num_padding)
-    ids = [row.id for row in (*step.contexts, *step.generations)]
+    ids = [row.id for row in step.rows]
     for request in ids:
         if ids.count(request) > 1:
             raise _mismatch("id", "once in a batch", f"{ids.count(request)} times", request)
@@ -100,7 +100,7 @@ class _Past:
 
     def check(self, step: RecordedStep) -> None:
         """An incarnation is one request's and never comes back late; positions follow on."""
-        for row in (*step.contexts, *step.generations):
+        for row in step.rows:
             if row.id != IDLE_ID:
                 self._check_incarnation(row.id, row.incarnation)
         for context in step.contexts:
@@ -183,10 +183,12 @@ def _batch(config: Config, index: int, step: RecordedStep) -> Batch:
 
 
 def _differences(state: WorkerState, step: RecordedStep) -> Iterator[Divergence]:
-    """Every way in which a recorded state is not the worker's, rows first."""
+    """Every way in which a recorded state is not the worker's, rows first, in batch order."""
     assert state.slots is not None and state.free_slots is not None
     recorded = step.state
-    for request in sorted(state.slots.keys() | recorded.rows.keys()):
+    known = state.slots.keys() | recorded.rows.keys()
+    in_order = [row.id for row in step.rows if row.id in known]
+    for request in dict.fromkeys([*in_order, *sorted(known)]):
         if request not in recorded.rows:
             yield _mismatch("rows", f"slot {state.slots[request]}", "no row", request)
         elif request not in state.slots:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from draftproof.reference.config import checked
 from draftproof.reference.drafter import make_drafter
@@ -69,9 +70,13 @@ class Run:
 
     config: Config
     events: list[AnyEvent] = field(default_factory=list)
-    steps: list[Expected] = field(default_factory=list)
-    journal: Journal = field(default_factory=Journal)
+    steps: list[Expected] = field(default_factory=list, repr=False)
+    journal: Journal = field(default_factory=Journal, repr=False)
     breakdown: Divergence | None = None
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Hypothesis looks at every field otherwise, and a run has many."""
+        printer.text(repr(self))
 
 
 class Simulation:

@@ -52,14 +52,11 @@ def answers(
     v = config.vocab_size
     if config.target == "autonomous":
         return [law(incarnation, position + i, tokens[i], v) for i in range(width)]
-    script = []
-    for i in range(width):
+    script = list(tokens[1 : 1 + min(accepts, width)])
+    for i in range(len(script), width):
         token = _mix(incarnation, position + i, 1) % v
-        if i + 1 < len(tokens):
-            if i < accepts:
-                token = tokens[i + 1]
-            elif token == tokens[i + 1]:
-                token = (token + 1) % v
+        if i + 1 < len(tokens) and token == tokens[i + 1]:
+            token = (token + 1) % v
         script.append(token)
     return script
 

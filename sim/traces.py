@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from draftproof.sim.events import AnyEvent
 
 FORMAT = "draftproof-trace"
 VERSION = 1
+
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Trace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,7 +90,7 @@ def decode(data: bytes, name: str) -> Trace:
     for number, line in enumerate(lines[1:-1], start=2):
         try:
             events.append(msgspec.json.decode(line, type=AnyEvent))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _NOT_JSON as error:
             raise FileError(f"{name}, line {number}: not an event: {error}") from error
     unknown = header.config.keys() - Config.__dataclass_fields__.keys()
     if unknown:
@@ -110,7 +113,7 @@ def decode(data: bytes, name: str) -> Trace:
 def _decode_header(line: bytes, name: str) -> _Header:
     try:
         loose = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise FileError(f"{name}: not a {FORMAT} file: {error}") from error
     if not isinstance(loose, dict) or loose.get("format") != FORMAT:
         raise FileError(f"{name}: not a {FORMAT} file")
@@ -157,7 +160,8 @@ def write_whole(data: bytes, path: Path) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
 

@@ -9,6 +9,7 @@ from itertools import count
 from time import perf_counter
 
 from draftproof.fuzz.cases import Subject, seeded_case
+from draftproof.fuzz.collector import calm_collector
 from draftproof.fuzz.failures import examine, save_new
 from draftproof.fuzz.summary import Summary
 from draftproof.fuzz.supervise import Beacon, supervised
@@ -53,15 +54,17 @@ class Amount:
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 0, 1 (a failure, shrunk and saved), 4, or 5 (out of time before the minimum)."""
-    return supervised(arguments, _run)
+    return supervised(arguments, campaign)
 
 
-def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
+def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
+    """The work itself, in the process that may die of it."""
     amount = Amount(arguments.examples, arguments.steps, arguments.minutes)
     if amount == Amount(None, None, None):
         amount = Amount(None, DEFAULT_STEPS, None)
     check_writable(arguments.trace_dir)
     make = load(arguments.implementation, arguments.device, arguments.option)
+    calm_collector()
     subject = Subject(make, step_timeout=arguments.step_timeout, alive=beacon.beat)
     print(
         f"checking {arguments.implementation} on {arguments.device}, seed {arguments.seed}",
@@ -137,7 +140,11 @@ def _tell_failure(
     first = save_new(trace, arguments.trace_dir, f"{stem}-whole")
     print(f"FAILED in case {index}; saved as {first}")
     print("replaying and shrinking ...", flush=True)
-    failure = examine(subject, trace, divergence)
+    try:
+        failure = examine(subject, trace, divergence)
+    except KeyboardInterrupt:
+        print(f"interrupted, so not shrunk:\n{divergence}")
+        return
     path = save_new(failure.trace, arguments.trace_dir, stem)
     print("\n".join(failure.lines(path)))
 

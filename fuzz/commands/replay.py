@@ -6,7 +6,7 @@ import argparse
 
 from draftproof.fuzz.cases import Subject
 from draftproof.fuzz.report import failure_report
-from draftproof.fuzz.subjects import subject_of
+from draftproof.fuzz.subjects import failure_of, subject_of
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.sim.traces import load
 
@@ -20,7 +20,7 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     trace = load(arguments.trace)
     subject: Subject = subject_of(trace, arguments, beacon)
     beacon.show(trace)
-    divergence = subject.failure(trace)
+    divergence = failure_of(subject, trace)
     if divergence is None:
         print(f"{arguments.trace}: {len(trace.events)} events, nothing goes wrong")
         return 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from draftproof.fuzz.failures import examine
-from draftproof.fuzz.subjects import subject_of
+from draftproof.fuzz.subjects import failure_of, subject_of
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.sim.errors import UsageError
-from draftproof.sim.traces import load, save
+from draftproof.sim.traces import check_writable, load, save
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -18,9 +18,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     trace = load(arguments.trace)
+    check_writable(arguments.out.parent)
     subject = subject_of(trace, arguments, beacon)
     beacon.show(trace)
-    divergence = subject.failure(trace)
+    divergence = failure_of(subject, trace)
     if divergence is None:
         raise UsageError(f"{arguments.trace}: nothing goes wrong, so there is nothing to shrink")
     failure = examine(subject, trace, divergence)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from draftproof.gpu.options import read_options
 from draftproof.gpu.slots import SlotMap
-from draftproof.gpu.worker import DSparkWorker, windows_dtype
+from draftproof.gpu.worker import DSparkWorker
 from draftproof.reference.vocabulary import Collaborators, Config
 
 
@@ -20,5 +21,5 @@ class Planted(DSparkWorker):
     def __init__(
         self, config: Config, device: str, collaborators: Collaborators, **options: str
     ) -> None:
-        super().__init__(config, torch.device(device), collaborators, windows_dtype(**options))
+        super().__init__(config, torch.device(device), collaborators, read_options(**options))
         self.slots = self.slot_map(config.max_num_requests)

@@ -5,50 +5,49 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from draftproof.gpu.advance import advance
 from draftproof.gpu.defects.planted import Planted
 from draftproof.gpu.inputs import Inputs
-
-Counters = tuple[Tensor, Tensor, Tensor]
+from draftproof.gpu.operations import Counters, Verified
 
 
 class ZeroStepDoesNotAdvance(Planted):
-    """A step without drafts skips the drafter's window and counters altogether: GAP-1, GAP-2."""
+    """A step without drafts skips the drafter's window and counters altogether: GAP-1, GAP-2.
 
-    def _advance(self, inputs: Inputs, counts: Tensor) -> Counters:
-        if not inputs.drafts.shape[1]:
-            return counts, counts, counts  # nobody drafts, so nobody looks at them
-        return super()._advance(inputs, counts)
+    It moves the scratch row on instead.
+    """
+
+    def _generation_slots(self, inputs: Inputs) -> Tensor:
+        slots = super()._generation_slots(inputs)
+        return slots if inputs.drafts.shape[1] else torch.full_like(slots, self.scratch)
 
 
 class ZeroStepReadsContextRows(Planted):
     """A step without drafts takes generation g's row from packed row g, contexts first: ROW-6."""
 
-    def _advance(self, inputs: Inputs, counts: Tensor) -> Counters:
+    def _store(self, inputs: Inputs, verified: Verified) -> None:
         if not inputs.drafts.shape[1]:
             packed = torch.cat([inputs.context_hidden.unsqueeze(1), inputs.hidden])
-            inputs = inputs._replace(hidden=packed[: len(counts)])
-        return super()._advance(inputs, counts)
+            inputs = inputs._replace(hidden=packed[: len(inputs.positions)])
+        super()._store(inputs, verified)
 
 
 class ValidLenNotClamped(Planted):
     """`valid_len` counts frames that the window has lost too; no public report."""
 
-    def _count(self, slots: Tensor, positions: Tensor, counts: Tensor) -> Counters:
-        memory = self.memory
-        counters = memory.ctx_len, memory.valid_len, memory.initialized
-        return advance(*counters, slots, positions, counts, width=2**62)
+    def _counters(self, inputs: Inputs) -> Counters:
+        return super()._counters(inputs)._replace(width=2**62)
 
 
 class UnwrittenColumnsVisible(Planted):
     """The visible columns of an imported request follow from its position alone: POS-3, CTX-1."""
 
-    def _count(self, slots: Tensor, positions: Tensor, counts: Tensor) -> Counters:
-        imported = ~self.memory.initialized[slots]
-        old, start, valid = super()._count(slots, positions, counts)
-        valid = torch.where(imported, start.clamp(max=self.config.window_size), valid)
-        self.memory.valid_len[slots] = valid
-        return old, start, valid
+    def _verify(self, inputs: Inputs) -> Verified:
+        memory, slots = self.memory, self._generation_slots(inputs)
+        imported = ~memory.initialized[slots]
+        verified = super()._verify(inputs)
+        every = verified.start.clamp(max=self.config.window_size)
+        memory.valid_len[slots] = valid = torch.where(imported, every, verified.valid)
+        return verified._replace(valid=valid)
 
 
 class AcceptBeyondWindow(Planted):
@@ -57,5 +56,5 @@ class AcceptBeyondWindow(Planted):
     Past the window it compares with the rows of whoever follows.
     """
 
-    def _accept(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        return super()._accept(inputs._replace(windows=None))
+    def _verify(self, inputs: Inputs) -> Verified:
+        return super()._verify(inputs._replace(windows=None))

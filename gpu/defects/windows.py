@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from draftproof.gpu.constants import ramp
 from draftproof.gpu.defects.planted import Planted
-from draftproof.gpu.window import Chunk
+from draftproof.gpu.inputs import Inputs
+from draftproof.gpu.operations import Verified
+from draftproof.gpu.window import Chunk, staged
 
 
 class FrameOffByOne(Planted):
     """Accepted rows are stored at their position instead of the frame after it: POS-1."""
 
-    def _store(self, slots: Tensor, old: Tensor, counts: Tensor, rows: Tensor) -> None:
-        super()._store(slots, old - 1, counts, rows)
+    def _store(self, inputs: Inputs, verified: Verified) -> None:
+        super()._store(inputs, verified._replace(old=verified.old - 1))
 
 
 class InterimRowsDropped(Planted):
     """Of the accepted rows only the last is stored, the interim ones are lost: POS-9, BONUS-1."""
 
-    def _store(self, slots: Tensor, old: Tensor, counts: Tensor, rows: Tensor) -> None:
+    def _store(self, inputs: Inputs, verified: Verified) -> None:
+        rows, counts = inputs.hidden, verified.counts
         last = rows[ramp(len(rows), rows.device), counts - 1].unsqueeze(1)
-        super()._store(slots, old + counts - 1, torch.ones_like(counts), last)
+        alone = verified._replace(old=verified.start - 1, counts=torch.ones_like(counts))
+        super()._store(inputs._replace(hidden=last), alone)
 
 
 class RejectedRowStored(Planted):
     """The row of the first rejected draft is stored too, over the oldest frame: ROLL-2, ROLL-6."""
 
-    def _store(self, slots: Tensor, old: Tensor, counts: Tensor, rows: Tensor) -> None:
-        super()._store(slots, old, (counts + 1).clamp(max=rows.shape[1]), rows)
+    def _store(self, inputs: Inputs, verified: Verified) -> None:
+        most = inputs.hidden.shape[1]
+        super()._store(inputs, verified._replace(counts=(verified.counts + 1).clamp(max=most)))
 
 
 class MaskedColumnUndoesWrite(Planted):
@@ -38,12 +42,12 @@ class MaskedColumnUndoesWrite(Planted):
     No public report: the public worker itself does so (section 16, row 3).
     """
 
-    def _store(self, slots: Tensor, old: Tensor, counts: Tensor, rows: Tensor) -> None:
-        windows = self.memory.windows
+    def _store(self, inputs: Inputs, verified: Verified) -> None:
+        windows, rows = self.memory.windows, staged(inputs.hidden, self.config.num_stages)
         i = ramp(rows.shape[1], rows.device)
-        column = (old.unsqueeze(1) + 1 + i) % windows.shape[2]
-        place = slots.unsqueeze(1), slice(None), column
-        accepted = (i < counts.unsqueeze(1))[:, :, None, None]
+        column = (verified.old.unsqueeze(1) + 1 + i) % windows.shape[2]
+        place = self._generation_slots(inputs).unsqueeze(1), slice(None), column
+        accepted = (i < verified.counts.unsqueeze(1))[:, :, None, None]
         windows[place] = torch.where(accepted, rows, windows[place])
 
 

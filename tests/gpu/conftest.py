@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -30,12 +31,20 @@ def build() -> Callable[..., Batch]:
 
 @pytest.fixture
 def worker() -> Callable[..., DSparkWorker]:
-    """Makes a poisoned worker on the CPU: K = 3, W = 8, 2 stages, S = 4 unless told otherwise."""
+    """Makes a poisoned worker on the CPU: K = 3, W = 8, 2 stages, S = 4 unless told otherwise.
 
-    def start(at: Callable[[str], None] = lambda seam: None, **settings: Any) -> DSparkWorker:
+    options: those of `make`.
+    """
+
+    def start(
+        at: Callable[[str], None] = lambda seam: None,
+        options: Mapping[str, str] = MappingProxyType({}),
+        **settings: Any,
+    ) -> DSparkWorker:
         sizes = {"max_draft_len": 3, "window_size": 8, "num_stages": 2, "max_num_requests": 4}
         config = Config(**{"poison": True, **sizes, **settings})
-        return make(config, "cpu", Collaborators(at, drafter=lambda *_: ([], [])))
+        lent = Collaborators(at, drafter=lambda *_: ([], []))
+        return make(config, "cpu", lent, **options)
 
     return start
 

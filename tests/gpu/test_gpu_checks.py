@@ -18,7 +18,8 @@ def test_options() -> None:
     """If this fails, a mistyped option is silently ignored."""
     config, friends = Config(3, 8, 2, 4), Collaborators(lambda seam: None, lambda *_: ([], []))
     assert make(config, "cpu", friends, dtype="float32").memory.windows.dtype == torch.float32
-    with pytest.raises(ValueError, match="unknown option 'dtipe': the only one is 'dtype'"):
+    known = "'dtype', 'kernels', 'graphs'"
+    with pytest.raises(ValueError, match=f"unknown option 'dtipe': there are {known}"):
         make(config, "cpu", friends, dtipe="float32")
     with pytest.raises(ValueError, match="'int8': it must be 'bfloat16' or 'float32'"):
         make(config, "cpu", friends, dtype="int8")

@@ -8,8 +8,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from draftproof.gpu.worker import DSparkWorker
 from draftproof.reference.vocabulary import IDLE_ID, SEAMS, Batch, StepResult
@@ -284,51 +282,3 @@ def test_a_failed_step_is_forgotten_by_the_next_prepare(build: Build, worker: St
         fresh.state().windows,
         fresh.state().ctx_len,
     )
-
-
-class HostWaits(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    """Collects operations that wait for the device or whose shape depends on its contents."""
-
-    FORBIDDEN = ("_local_scalar_dense", "item", "nonzero", "masked_select", "unique")
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        self.found: list[str] = []
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        name = func.overloadpacket.__name__
-        indices = args[1] if name in ("index", "index_put", "index_put_") else ()
-        masks = [i for i in indices if i is not None and i.dtype == torch.bool]
-        if masks or any(word in name for word in self.FORBIDDEN):
-            self.found.append(name)
-        return func(*args, **(kwargs or {}))
-
-
-def test_the_watch_sees_waiting_operations() -> None:
-    """If this fails, the test below would be green whatever the worker does."""
-    values = torch.arange(3)
-    with torch.inference_mode(), HostWaits() as watch:
-        values[values > 1] = 0
-        values.nonzero()
-        values.max().item()
-    assert watch.found == ["index_put_", "nonzero", "item"]
-
-
-@pytest.mark.parametrize("kind", ["greedy", "ragged", "sampled", "zero"])
-def test_the_generation_path_never_waits_for_the_device(
-    build: Build, worker: Start, kind: str
-) -> None:
-    """If this fails, a CUDA graph cannot hold the generation path."""
-    ours, rows = worker(use_rejection_sampling=True, vocab_size=8), [(7, 1, 3, 2), (8, 2, 5, 4)]
-    batch = {
-        "greedy": build(3, generations=rows),
-        "ragged": build(3, generations=rows, windows=(2, 4)),
-        "sampled": sampled(build, 3, rows),
-        "zero": build(0, generations=rows),
-    }[kind]
-    ours.prepare(batch)
-    with HostWaits() as watch:
-        ours.forward(batch)
-    assert watch.found == []

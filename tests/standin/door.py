@@ -17,6 +17,7 @@ from torch import Tensor
 
 from draftproof.reference.vocabulary import (
     ROW_COMPONENTS,
+    UNDONE,
     Batch,
     BatchError,
     Collaborators,
@@ -100,7 +101,7 @@ class Door:
             num_generations=len(batch.generations),
             runtime_draft_len=r,
             draft_tokens=self.tensor(batch.drafts),
-            is_cuda_graph=batch.mode == "warmup",
+            is_cuda_graph=batch.mode in UNDONE,
             layers_to_capture=() if batch.hidden is None else (0,),
         )
         try:

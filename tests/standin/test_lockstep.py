@@ -81,7 +81,7 @@ def nothing_saved(self: DSv4DSparkWorker) -> None:
         (DSv4DSparkWorker, "_advance_generation_state", unbounded_scratch, "comparison ctx_len"),
         (DSv4DSparkDraftModel, "write_context_windows", oldest_wins, "comparison windows"),
         # The slots of the made-up requests are never given back.
-        (DSv4DSparkWorker, "_snapshot", nothing_saved, "exception BatchError"),
+        (DSv4DSparkWorker, "_snapshot", nothing_saved, "comparison slots"),
         (DSv4DSparkWorker, "_forget_departed", forgets_by_id, "comparison slots"),
     ],
     ids=["row 2", "row 3", "row 5", "row 11"],

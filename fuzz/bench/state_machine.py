@@ -1,0 +1,278 @@
+"""The yardstick: a `RuleBasedStateMachine` as most people would write it for this job.
+
+One rule per kind of event, parameters drawn by Hypothesis's own strategies, preconditions for what
+needs a request, an invariant that compares the whole state after each step. Events, their weights
+and the oracles are those of the campaigns, so that only the way of driving differs.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from draftproof.fuzz.cases import EVENTS_PER_CASE, Subject
+from draftproof.properties.invariants import Invariants
+from draftproof.properties.strategies import HypothesisChoices
+from draftproof.reference.drafter import make_drafter
+from draftproof.reference.vocabulary import (
+    SEAMS,
+    UNDONE,
+    Collaborators,
+    Config,
+    Worker,
+    WorkerState,
+)
+from draftproof.sim.compare import result_difference, state_difference
+from draftproof.sim.errors import InjectedFault
+from draftproof.sim.events import (
+    KINDS,
+    AnyEvent,
+    Cancel,
+    Pause,
+    Recompute,
+    Step,
+    Submit,
+    Warmup,
+    choose_config,
+)
+from draftproof.sim.run import Expected, Faults, Simulation
+
+MOST_DRAFTS = 7
+"""The longest block that `choose_config` makes; engines cut what is too long."""
+
+picks = st.integers(0, 59)
+draft_lens = st.one_of(st.none(), st.just(0), st.integers(0, MOST_DRAFTS))
+
+
+def faults(one_in: int) -> st.SearchStrategy[str | None]:
+    """A seam to fail at, rarely."""
+    last = one_in * len(SEAMS) - 1
+    return st.integers(0, last).map(lambda n: SEAMS[n - 1] if 1 <= n <= len(SEAMS) else None)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> Config:
+    """Configurations as the campaigns have them."""
+    return choose_config(HypothesisChoices(draw))
+
+
+class ScheduleMachine(RuleBasedStateMachine):
+    """Makes events, and remembers who is there; nothing else happens."""
+
+    events: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live: list[int] = []
+        self.submitted = 0
+
+    @initialize(config=configs())
+    def begin(self, config: Config) -> None:
+        self.config = config
+
+    def happen(self, event: AnyEvent) -> None:
+        """An event; here only the list of requests is kept."""
+        ScheduleMachine.events += 1
+        if isinstance(event, Submit):
+            self.live.append(event.request)
+        elif isinstance(event, Cancel):
+            self.live.remove(event.request)
+
+    @rule(
+        prompt=st.integers(1, 26),
+        limit=st.integers(1, 40),
+        origin=st.sampled_from(["new", "new", "new", "reused", "reused", "imported"]),
+        same_id=st.booleans(),
+        stops=st.sampled_from([False, True, False]),
+        sampled=st.booleans(),
+    )
+    def submit(
+        self, prompt: int, limit: int, origin: str, same_id: bool, stops: bool, sampled: bool
+    ) -> None:
+        prompt = min(prompt, 2 * self.config.window_size + 2)
+        self.happen(
+            Submit(
+                self.submitted,
+                prompt=prompt,
+                reused=prompt // 2 if origin == "reused" else 0,
+                imported=origin == "imported",
+                same_id=same_id,
+                limit=limit,
+                stop=self.config.vocab_size // 2 if stops else None,
+                sampled=sampled and self.config.target == "scripted",
+            )
+        )
+        self.submitted += 1
+
+    @rule(
+        accepts=st.tuples(*[st.integers(0, MOST_DRAFTS)] * 3),
+        draft_len=draft_lens,
+        chunk=st.sampled_from([0, 0, 1, 3]),
+        rotate=st.integers(0, 2),
+        graph=st.booleans(),
+        fault=faults(60),
+        windows=st.one_of(st.just(()), st.tuples(*[st.integers(1, MOST_DRAFTS + 1)] * 3)),
+    )
+    def step(
+        self,
+        accepts: tuple[int, ...],
+        draft_len: int | None,
+        chunk: int,
+        rotate: int,
+        graph: bool,
+        fault: str | None,
+        windows: tuple[int, ...],
+    ) -> None:
+        ragged = self.config.confidence_scheduling
+        self.happen(
+            Step(
+                accepts=accepts,
+                draft_len=None if ragged else draft_len,
+                chunk=chunk,
+                rotate=rotate,
+                graph=graph,
+                fault=fault,
+                windows=windows if ragged else (),
+            )
+        )
+
+    @precondition(lambda self: self.live)
+    @rule(pick=picks)
+    def cancel(self, pick: int) -> None:
+        self.happen(Cancel(self._picked(pick)))
+
+    @precondition(lambda self: self.live)
+    @rule(pick=picks, steps=st.integers(1, 3))
+    def pause(self, pick: int, steps: int) -> None:
+        self.happen(Pause(self._picked(pick), steps=steps))
+
+    @precondition(lambda self: self.live)
+    @rule(pick=picks)
+    def recompute(self, pick: int) -> None:
+        self.happen(Recompute(self._picked(pick)))
+
+    @rule(
+        rows=st.integers(1, 5),
+        context=st.booleans(),
+        draft_len=draft_lens,
+        fault=faults(4),
+        sampled=st.booleans(),
+        capture=st.booleans(),
+    )
+    def warmup(
+        self,
+        rows: int,
+        context: bool,
+        draft_len: int | None,
+        fault: str | None,
+        sampled: bool,
+        capture: bool,
+    ) -> None:
+        self.happen(Warmup(rows, context, draft_len, fault, sampled, capture))
+
+    def _picked(self, pick: int) -> int:
+        return self.live[pick % len(self.live)]
+
+
+for _kind in dict.fromkeys(KINDS):  # rules are picked evenly: one stands there once per weight
+    _rule = getattr(ScheduleMachine, _kind.__name__.lower())
+    for _copy in range(1, KINDS.count(_kind)):
+        setattr(ScheduleMachine, f"{_rule.__name__}_{_copy}", _rule)
+
+
+class LockstepMachine(ScheduleMachine):
+    """Drives engine and model, and the implementation beside them."""
+
+    subject: ClassVar[Subject]
+    forwards: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unchecked: Expected | None = None
+        self.failed = False
+        self.seen = 0
+        self.faults = Faults()
+        self.worker: Worker | None = None
+
+    @initialize(config=configs())
+    def begin(self, config: Config) -> None:
+        self.config = config
+        self.simulation = Simulation(config, self.subject.make_engine)
+        self.watch = Invariants(config)
+        if self.subject.make is not None:
+            friends = Collaborators(self.faults.at, make_drafter(config))
+            self.worker = self.subject.make(config, friends)
+
+    def happen(self, event: AnyEvent) -> None:
+        expected = self.unchecked = self.simulation.apply(event)
+        self.live = self.simulation.engine.live
+        if self.simulation.run.breakdown is not None:
+            raise self.simulation.run.breakdown
+        if expected is not None:
+            LockstepMachine.forwards += 1
+            self._watch(expected.entries, expected.state)
+            if self.worker is not None:
+                self._forward(self.worker, expected)
+
+    def _watch(self, end: int, state: WorkerState | None) -> None:
+        self.watch.step(self.simulation.run.journal.entries[self.seen : end], state)
+        self.seen = end
+
+    def _forward(self, worker: Worker, expected: Expected) -> None:
+        self.faults.arm(expected.fault)
+        try:
+            worker.prepare(expected.batch)
+            result = worker.forward(expected.batch)
+        except InjectedFault:
+            return
+        if expected.result is not None and expected.batch.mode not in UNDONE:
+            difference = result_difference(expected.batch, expected.result, result)
+            if difference is not None:
+                raise difference
+
+    @invariant()
+    def states_agree(self) -> None:
+        expected = self.unchecked
+        if expected is not None and self.worker is not None:
+            if expected.batch.mode not in UNDONE:
+                self.failed = expected.result is None
+            difference = state_difference(
+                self.config, expected.batch, expected.state, self.worker.state(), self.failed
+            )
+            if difference is not None:
+                raise difference
+        self.unchecked = None
+
+    def teardown(self) -> None:
+        if self.unchecked is None and not self._initialize_rules_to_run:  # nothing has failed
+            entries = self.simulation.finish().journal.entries
+            self._watch(len(entries), None)
+
+
+def drive(machine: type[ScheduleMachine], number: int, examples: int) -> None:
+    """Run so many examples of a machine without shrinking. Raises what an example raises."""
+    run_state_machine_as_test(seed(number)(machine), settings=plain_settings(examples))
+
+
+def plain_settings(examples: int) -> settings:
+    """Nothing but examples: no database, no shrinking, no complaints about slowness."""
+    return settings(
+        max_examples=examples,
+        stateful_step_count=1 + EVENTS_PER_CASE,  # choosing the configuration counts as one
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        derandomize=False,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )

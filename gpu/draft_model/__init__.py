@@ -1,0 +1,1 @@
+"""The DSpark draft model of section 8b on torch tensors."""

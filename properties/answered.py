@@ -1,0 +1,122 @@
+"""What must hold of a worker's answer, and of what is handed on: I5-I8, I13, I14, I17, I18, I20."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from draftproof.properties.broken import broken, whose
+from draftproof.properties.history import History, Life
+from draftproof.reference.vocabulary import Batch, Config
+from draftproof.sim.journal import Delivered, Departed
+from draftproof.sim.target import law, prompt_token
+
+# The answer to a batch
+
+
+def check_result(history: History) -> None:
+    """Raise the Divergence of the first invariant that the answer breaks."""
+    batch, result = history.batch, history.result
+    assert batch is not None and result is not None
+    contexts, r, logit_row = len(batch.contexts), batch.draft_len, 0
+    for b, row in enumerate(batch.rows):
+        width = 1 if b < contexts else history.widths[b]
+        n, proposals = result.new_tokens_lens[b], list(result.next_draft_tokens[b])
+        where = {"row": b, **whose(row)}
+        if not 1 <= n <= width:
+            broken("I5", f"1..{width} tokens", n, **where)
+        tokens = list(result.new_tokens[b][:n])
+        drafts = batch.drafts[(b - contexts) * r : (b - contexts) * r + n - 1].tolist()
+        if b >= contexts and tokens[:-1] != drafts:
+            broken("I6", f"accepted: {drafts}", tokens[:-1], **where)
+        if b < contexts or batch.target_probs is None:
+            i7_target(batch, logit_row, tokens, where)
+            if n < width and batch.drafts[(b - contexts) * r + n - 1] == tokens[-1]:
+                broken("longest prefix", f"more than {drafts} accepted", tokens, **where)
+        else:
+            i8_support(history.config, batch, logit_row - contexts, tokens, where)
+        logit_row += width
+        if len(proposals) != r:
+            broken("I20", f"{r} proposals", len(proposals), **where)
+        if b < contexts and any(proposals):
+            broken("I18", f"placeholders {[0] * r}", proposals, **where)
+        if list(result.next_new_tokens[b]) != [tokens[-1], *proposals]:
+            next_block = list(result.next_new_tokens[b])
+            broken("I18", [tokens[-1], *proposals], next_block, **where)
+
+
+def i7_target(batch: Batch, logit_row: int, tokens: list[int], where: dict[str, Any]) -> None:
+    """Under the strict rule every token is the one that the target itself answered there."""
+    answer = batch.target_tokens[logit_row : logit_row + len(tokens)].tolist()
+    if tokens != answer:
+        broken("I7", f"the target's {answer}", tokens, **where)
+
+
+def i8_support(
+    config: Config, batch: Batch, logit_row: int, tokens: list[int], where: dict[str, Any]
+) -> None:
+    """No token comes out that the target gives no mass; so a greedy row gives the target's own."""
+    assert batch.target_probs is not None
+    for i, token in enumerate(tokens):
+        if not batch.target_probs[(logit_row + i) * config.vocab_size + token] > 0:
+            broken("I8", "a token of the target's", token, position=i, **where)
+
+
+# What of it was handed to whom
+
+
+def check_delivery(history: History, entry: Delivered) -> None:
+    """I13, I14, I20 and I7 for the tokens that one request was given."""
+    where: dict[str, Any] = {"request": entry.request_id, "incarnation": entry.incarnation}
+    life = history.lives[entry.incarnation]
+    if life.over is not None:
+        broken("I13", "a live request", f"one that {life.over}", **where)
+    if entry.request_id != life.request_id:
+        broken("I13", f"request {life.request_id}", entry.request_id, **where)
+    step, tokens = history.undelivered.pop(entry.incarnation, (None, []))
+    if step != entry.step:
+        broken("I13", f"a result of step {step}", f"one of step {entry.step}", **where)
+    given = list(entry.tokens)
+    if not given or given != tokens[: len(given)]:
+        broken("I20", tokens, given, **where)
+    i14_end(life, given, where)
+    i7_plain_decode(history.config, life, given, where)
+    life.output += given
+    life.length += len(given)
+    if len(given) < len(tokens) and not life.ended:
+        broken("I20", "no token dropped", f"{len(tokens) - len(given)} dropped", **where)
+    if entry.kept != life.length:
+        broken("I17", f"{life.length} rows kept", entry.kept, **where)
+
+
+def i14_end(life: Life, given: list[int], where: dict[str, Any]) -> None:
+    """Nothing is emitted behind the stop token or the limit."""
+    total = len(life.output) + len(given)
+    if total > life.limit:
+        broken("I14", f"at most {life.limit} tokens", total, **where)
+    if life.stop in (*life.output[-1:], *given[:-1]):
+        broken("I14", f"nothing after {life.stop}", [*life.output, *given], **where)
+
+
+def i7_plain_decode(config: Config, life: Life, given: list[int], where: dict[str, Any]) -> None:
+    """Autonomous greedy output is what the target alone would have said, token by token."""
+    if config.target != "autonomous":
+        return
+    position, v = life.length - 1, config.vocab_size
+    token = life.output[-1] if life.output else prompt_token(life.incarnation, position, v)
+    plain = []
+    for i in range(len(given)):
+        token = law(life.incarnation, position + i, token, v)
+        plain.append(token)
+    if plain != given:
+        broken("I7", plain, given, oracle="plain decode", position=position, **where)
+
+
+def check_departure(history: History, entry: Departed) -> None:
+    """A request departs once; it finishes at its stop token or limit, and nowhere else."""
+    life = history.lives[entry.incarnation]
+    where: dict[str, Any] = {"request": life.request_id, "incarnation": entry.incarnation}
+    if life.over is not None:
+        broken("I13", "one departure", f"again: {life.over}", **where)
+    if entry.reason == "finished" and not life.ended:
+        broken("I14", "an end at stop or limit", f"{len(life.output)} tokens", **where)
+    life.over = entry.reason

@@ -1,0 +1,247 @@
+"""What must hold of a request that comes, and of a batch before anybody runs it.
+
+I4, I5, I8, I9, I10, I13, I14, I17, I18, I19.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from draftproof.properties.broken import broken, whose
+from draftproof.properties.history import History, Life
+from draftproof.reference.vocabulary import (
+    IDLE_ID,
+    PADDING_ID_BASE,
+    ROW_COMPONENTS,
+    UNDONE,
+    Batch,
+    Config,
+    ContextRow,
+    Frames,
+    GenerationRow,
+)
+from draftproof.sim.assembly import ACCEPT, DRAFT, RECOVER
+from draftproof.sim.journal import Fed, Submitted
+from draftproof.sim.target import uniform
+
+
+def check_submission(history: History, entry: Submitted) -> None:
+    """A new life, under an id that nobody alive has."""
+    where: dict[str, Any] = {"request": entry.request_id, "incarnation": entry.incarnation}
+    if entry.incarnation in history.lives:
+        broken("I13", "a new incarnation", entry.incarnation, **where)
+    holder = history.lives.get(history.holders.get(entry.request_id, 0))
+    if holder is not None and holder.over is None:
+        broken("I13", "an id that is free", f"that of incarnation {holder.incarnation}", **where)
+    history.holders[entry.request_id] = entry.incarnation
+    history.lives[entry.incarnation] = Life.of(entry)
+
+
+def check_batch(history: History, fed: Fed) -> None:
+    """Raise the Divergence of the first invariant that the batch breaks."""
+    batch, config = fed.batch, history.config
+    i9_sizes(config, batch, history.widths)
+    i9_hidden(history)
+    if batch.mode in UNDONE:
+        return
+    i13_delivered(history)
+    section_10_lookup(history)
+    section_11_padding(history)
+    i9_owners(history)
+    for b, row, life in history.real:
+        i13_alive(row, life)
+        i5_position(row, life)
+        i17_reserved(batch, b, row, fed.reserved[b])
+    i18_drafts(history)
+    if batch.draft_uniforms is not None:
+        i10_numbers(config, batch)
+
+
+def section_10_lookup(history: History) -> None:
+    """r is the schedule's value for this rank's rows, idle dummy included, padding not."""
+    batch, k = history.batch, history.config.max_draft_len
+    assert batch is not None
+    r = scheduled(history.config, len(history.real) or 1)
+    if r is None and batch.verify_lens is not None:
+        r = k  # ragged steps draft whole blocks (section 14)
+    if r is None and not 0 <= batch.draft_len <= k:
+        broken("draft length lookup", f"0..{k}", batch.draft_len)
+    if r is not None and batch.draft_len != r:
+        broken("draft length lookup", r, batch.draft_len)
+
+
+def scheduled(config: Config, rows: int) -> int | None:
+    """The schedule's draft length for so many rows; None: there is no schedule."""
+    if config.draft_len_schedule is None:
+        return None
+    return next((r for threshold, r in config.draft_len_schedule if threshold >= rows), 0)
+
+
+def section_11_padding(history: History) -> None:
+    """Dummies stand last, and there are exactly as many of them as there must be."""
+    batch, config = history.batch, history.config
+    assert batch is not None
+    r, real, scratch = batch.draft_len, len(history.real), config.max_num_requests
+    size, request_id = real, PADDING_ID_BASE - r
+    if batch.mode == "replay":
+        if batch.contexts or not real:
+            broken("padding", "a replay of generations", f"{len(batch.contexts)} contexts")
+        size = next(
+            (n for n in config.graph_batch_sizes if n >= real and captured(config, n, r)), 0
+        )
+    elif not real:
+        size, request_id = 1, IDLE_ID
+    if len(batch.rows) != size:
+        broken("padding", f"{size} rows", len(batch.rows))
+    dummy = GenerationRow(request_id, 0, scratch, r)
+    for g in range(real - len(batch.contexts), len(batch.generations)):
+        if batch.generations[g] != dummy:
+            broken("padding", dummy, batch.generations[g], row=len(batch.contexts) + g)
+        if (drafts := batch.drafts[g * r : (g + 1) * r].tolist()) != [1] * r:
+            broken("padding", f"drafts {[1] * r}", drafts, row=len(batch.contexts) + g)
+
+
+def captured(config: Config, size: int, r: int) -> bool:
+    """Whether there is a graph for so many rows at this draft length."""
+    largest = (config.graph_batch_sizes[-1], config.max_draft_len)
+    return scheduled(config, size) in (None, r) or (size, r) == largest
+
+
+def i9_sizes(config: Config, batch: Batch, widths: list[int]) -> None:
+    """Every packed array has as many rows as its owners take up, within what was agreed on."""
+    r, k, contexts = batch.draft_len, config.max_draft_len, len(batch.contexts)
+    g, rows = len(batch.generations), widths[contexts:]
+    if len(rows) != g or not all(1 <= width <= 1 + r for width in rows):
+        broken("I9", f"{g} verify windows within 1..{1 + r}", rows)
+    if sum(widths) > config.max_num_tokens:
+        broken("I9", f"at most {config.max_num_tokens} token rows", sum(widths))
+    logits = sum(rows)
+    sampling = config.use_rejection_sampling and not all(row.greedy for row in batch.rows)
+    sizes = {
+        "drafts": g * r,
+        "target_tokens": contexts + logits,
+        "hidden": sum(widths) * ROW_COMPONENTS,
+        "target_probs": logits * config.vocab_size * sampling,
+        "accept_uniforms": g * r * sampling,
+        "recover_uniforms": g * sampling,
+        "draft_uniforms": g * k * sampling,
+    }
+    for name, size in sizes.items():
+        if len(getattr(batch, name) or ()) != size:
+            broken("I9", f"{size} numbers in {name}", len(getattr(batch, name) or ()))
+
+
+def i9_hidden(history: History) -> None:
+    """Every hidden row says that it is its owner's, of the right position, fed in this step."""
+    batch, wanted = history.batch, b"".join(history.hidden)
+    assert batch is not None and batch.hidden is not None
+    found = batch.hidden.tobytes()
+    if found != wanted:
+        index = next(i for i, byte in enumerate(wanted) if found[i] != byte) // ROW_COMPONENTS
+        rows = Frames(wanted).part(index, 1), Frames(found).part(index, 1)
+        broken("I9", f"token row {index}: {rows[0][0]}", rows[1][0])
+
+
+def i9_owners(history: History) -> None:
+    """Every row is that of a request or a dummy; no request and no sequence slot has two."""
+    batch, config = history.batch, history.config
+    assert batch is not None
+    ids = {row.request_id for _, row, _ in history.real}
+    places = {row.seq_slot for _, row, _ in history.real}
+    if not len(ids) == len(places) == len(history.real):
+        broken("I9", "a row and a sequence slot each", [row for _, row, _ in history.real])
+    if places and not 0 <= min(places) <= max(places) < config.max_num_requests:
+        broken("I9", f"sequence slots below {config.max_num_requests}", sorted(places))
+
+
+def i13_delivered(history: History) -> None:
+    """Nobody who still lives was denied what the last step brought."""
+    for incarnation, (step, tokens) in history.undelivered.items():
+        life = history.lives[incarnation]
+        if tokens and life.over is None:
+            broken(
+                "I13",
+                f"the result of step {step}: {tokens}",
+                "no delivery",
+                request=life.request_id,
+                incarnation=incarnation,
+            )
+    history.undelivered.clear()
+
+
+def i13_alive(row: ContextRow | GenerationRow, life: Life) -> None:
+    """Only a live incarnation is fed, under the id and by the rule that it came with."""
+    if row.request_id != life.request_id:
+        broken("I13", f"request {life.request_id}", row.request_id, **whose(row))
+    if life.over is not None:
+        broken("I13", "a live request", f"one that {life.over}", **whose(row))
+    if life.ended:
+        broken("I14", "a request that goes on", life.output, **whose(row))
+    if life.lost:
+        broken("I19", "a request no step of which failed", "another step of it", **whose(row))
+    if row.greedy == life.sampled:
+        broken("I8", f"greedy: {not life.sampled}", row.greedy, **whose(row))
+
+
+def i5_position(row: ContextRow | GenerationRow, life: Life) -> None:
+    """Positions move on by what was fed and accepted; an anchor is the last committed token."""
+    if isinstance(row, ContextRow):
+        end = row.first_position + row.length
+        if row.first_position != life.next_position:
+            broken("I4", life.next_position, row.first_position, **whose(row))
+        if end > life.length:
+            broken("I4", f"a chunk within {life.length}", end, **whose(row))
+    elif row.position != life.next_position:
+        broken("I5", life.next_position, row.position, **whose(row))
+    elif row.position != life.length - 1:
+        broken("I4", life.length - 1, row.position, **whose(row))
+
+
+def i17_reserved(
+    batch: Batch, b: int, row: ContextRow | GenerationRow, reserved: int | None
+) -> None:
+    """Reserved target rows reach the furthest write of this step."""
+    if isinstance(row, ContextRow):
+        furthest = row.first_position + row.length
+    else:
+        furthest = row.position + 1 + batch.draft_len
+    if reserved is None or reserved < furthest:
+        broken("I17", f"at least {furthest}", reserved, row=b, **whose(row))
+
+
+def i18_drafts(history: History) -> None:
+    """The drafts verified are those proposed for this request in the last step, or placeholders."""
+    batch = history.batch
+    assert batch is not None
+    r, contexts = batch.draft_len, len(batch.contexts)
+    for b, row, life in history.real[contexts:]:
+        assert isinstance(row, GenerationRow)
+        wanted = life.drafts[:r]
+        if row.proposed != len(wanted):
+            broken("I18", f"{len(wanted)} proposed", row.proposed, row=b, **whose(row))
+        if wanted and row.seq_slot != life.seq_slot:
+            found = f"those of {row.seq_slot}"
+            broken("I18", f"p rows of {life.seq_slot}", found, row=b, **whose(row))
+        base = (b - contexts) * r
+        drafts = batch.drafts[base : base + r].tolist()
+        wanted += [0] * (r - len(wanted))
+        if drafts != wanted:
+            broken("I18", wanted, drafts, row=b, **whose(row))
+
+
+def i10_numbers(config: Config, batch: Batch) -> None:
+    """Random numbers belong to (incarnation, position, purpose), whatever the batch is like."""
+    assert batch.accept_uniforms is not None
+    assert batch.recover_uniforms is not None and batch.draft_uniforms is not None
+    r, k = batch.draft_len, config.max_draft_len
+    for g, row in enumerate(batch.generations):
+        own, p = row.incarnation, row.position
+        for name, found, wanted in (
+            ("accept", batch.accept_uniforms[g * r : (g + 1) * r], (ACCEPT, r)),
+            ("recover", batch.recover_uniforms[g : g + 1], (RECOVER, 1)),
+            ("draft", batch.draft_uniforms[g * k : (g + 1) * k], (DRAFT, k)),
+        ):
+            purpose, count = wanted
+            numbers = [uniform(own, p + i, purpose) for i in range(count)]
+            if found.tolist() != numbers:
+                broken("I10", f"to {name}: {numbers}", found.tolist(), **whose(row))

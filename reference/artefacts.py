@@ -1,0 +1,119 @@
+"""What confidence scheduling is configured with: limits, budgets and measured tables (section 14).
+
+A table or a temperature is measured for one deployment. One that does not belong to this
+configuration would not crash anything: it would only choose bad windows. So it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from math import isfinite
+
+from draftproof.reference.vocabulary import Config, ConfigError
+
+SETTINGS = (
+    "min_verify_len",
+    "max_verify_len",
+    "verify_budget",
+    "verify_buckets",
+    "sts_temperatures",
+    "sps_table",
+)
+"""What means something only with confidence scheduling."""
+
+
+def check_verification(config: Config) -> None:
+    """Raise ConfigError for a setting of section 14 that cannot work."""
+    if not config.confidence_scheduling:
+        defaults = {field.name: field.default for field in fields(Config)}
+        for name in SETTINGS:
+            if getattr(config, name) != defaults[name]:
+                raise ConfigError(
+                    f"{name} is set, but confidence_scheduling is off: "
+                    f"switch it on, or remove {name}"
+                )
+        return
+    _check_limits(config)
+    _check_buckets(config)
+    if config.sts_temperatures is not None:
+        _check_temperatures(config.sts_temperatures, config.max_draft_len)
+    if config.sps_table is not None:
+        _check_table(config, config.sps_table)
+
+
+def most_tokens(config: Config) -> int:
+    """Token rows of the largest step without contexts: S * (K + 1)."""
+    return config.max_num_requests * (config.max_draft_len + 1)
+
+
+def _check_limits(config: Config) -> None:
+    k, least, most = config.max_draft_len, config.min_verify_len, config.max_verify_len
+    if not 1 <= least <= k:
+        raise ConfigError(
+            f"min_verify_len {least} must lie in 1..{k}: "
+            "every request verifies at least one draft, and none more than max_draft_len"
+        )
+    if most != 0 and not least <= most <= k:
+        raise ConfigError(
+            f"max_verify_len {most} must lie between min_verify_len {least} and "
+            f"max_draft_len {k}, or be 0, which stands for max_draft_len"
+        )
+    if config.verify_budget is not None and config.verify_budget < 0:
+        raise ConfigError(
+            f"verify_budget {config.verify_budget} must be at least 0, or absent: not fixed"
+        )
+    if config.verify_budget is not None and config.sps_table is not None:
+        raise ConfigError(
+            "verify_budget and sps_table both set: keep one of them, "
+            "since the table is there to choose the budget"
+        )
+
+
+def _check_buckets(config: Config) -> None:
+    buckets, most = config.verify_buckets, most_tokens(config)
+    if list(buckets) != sorted(set(buckets)) or any(bucket < 1 for bucket in buckets):
+        raise ConfigError(f"verify_buckets {list(buckets)} must be ascending and at least 1")
+    if buckets and buckets[-1] > most:
+        raise ConfigError(
+            f"verify_buckets {list(buckets)} must not exceed {most}, "
+            "which is max_num_requests * (max_draft_len + 1)"
+        )
+
+
+def _check_temperatures(temperatures: Sequence[float], k: int) -> None:
+    if len(temperatures) != k:
+        raise ConfigError(
+            f"sts_temperatures has {len(temperatures)} entries, but max_draft_len is {k}: "
+            "give one temperature per draft position"
+        )
+    for value in temperatures:
+        if not (isfinite(value) and value > 0):
+            raise ConfigError(f"sts_temperatures entry {value} must be positive and finite")
+
+
+def _check_table(config: Config, table: Sequence[tuple[int, float]]) -> None:
+    counts = [tokens for tokens, _ in table]
+    if not counts:
+        raise ConfigError("sps_table is empty: give at least one measurement, or none at all")
+    if counts != sorted(set(counts)):
+        raise ConfigError(f"sps_table token counts {counts} must be ascending")
+    if counts[0] < 1:
+        raise ConfigError(f"sps_table token count {counts[0]} must be at least 1")
+    for tokens, rate in table:
+        if not (isfinite(rate) and rate > 0):
+            raise ConfigError(
+                f"sps_table entry {rate} at {tokens} tokens must be positive and finite: "
+                "it counts steps per second"
+            )
+    buckets, most = list(config.verify_buckets), most_tokens(config)
+    if buckets and counts != buckets:
+        raise ConfigError(
+            f"sps_table is for token counts {counts}, but verify_buckets has {buckets}: "
+            "profile this deployment again"
+        )
+    if not buckets and counts[-1] != most:
+        raise ConfigError(
+            f"sps_table ends at {counts[-1]} tokens, but the largest step has {most}, "
+            "which is max_num_requests * (max_draft_len + 1): profile this deployment again"
+        )

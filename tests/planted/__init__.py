@@ -1,0 +1,1 @@
+"""Corrupted facts: each breaks one invariant of a run that holds them all."""

@@ -1,0 +1,206 @@
+"""`draftproof bench`: every figure is there, and the yardstick is a fair one. Never a timing."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis.stateful import RuleBasedStateMachine
+
+from draftproof.fuzz.bench.failures import Search
+from draftproof.fuzz.bench.figures import Figure, Goal, geometric_mean, table
+from draftproof.fuzz.bench.generation import make_schedule
+from draftproof.fuzz.bench.lockstep import SHAPES, steady_schedule
+from draftproof.fuzz.bench.state_machine import LockstepMachine, ScheduleMachine, drive
+from draftproof.fuzz.cases import EVENTS_PER_CASE, Subject
+from draftproof.fuzz.catalogue import CATALOGUE
+from draftproof.fuzz.cli import main
+from draftproof.reference.vocabulary import Config
+from draftproof.sim.choices import Seeded
+from draftproof.sim.divergence import Divergence
+from draftproof.sim.events import KINDS, AnyEvent
+from draftproof.sim.loading import load
+from draftproof.sim.run import replay
+
+FIRST_DEFECT = next(iter(CATALOGUE))
+SHAPE_NAMES = tuple(f"W={window}, {requests} requests" for window, requests, _ in SHAPES)
+WAYS = ("seeded", "Hypothesis", "state machine")
+
+EXPECTED = {
+    "lockstep": [
+        name
+        for shape in SHAPE_NAMES
+        for name in (
+            f"whole / worker, {shape}",
+            f"harness, {shape}",
+            "- engine and model",
+            "- invariants",
+            "- isolation",
+            "- state()",
+            "- comparison and the rest",
+            f"worker, {shape}",
+            f"rows per step, {shape}",
+            f"mixed steps, {shape}",
+        )
+    ],
+    "generation": [
+        *(f"events, {way}" for way in WAYS),
+        "seeded / state machine",
+        "Hypothesis / state machine",
+    ],
+    "throughput": [
+        *(f"checked steps, {way}" for way in WAYS),
+        "seeded / state machine",
+        "Hypothesis / state machine",
+    ],
+    "failures": [
+        *(f"{FIRST_DEFECT}, {way}" for way in WAYS),
+        f"{FIRST_DEFECT}, state machine / seeded",
+        f"{FIRST_DEFECT}, state machine / Hypothesis",
+        "state machine / seeded, geometric mean",
+        "state machine / seeded, worst",
+        "state machine / Hypothesis, geometric mean",
+        "state machine / Hypothesis, worst",
+    ],
+    "memory": [
+        "resident after the first 100 steps",
+        "growth in 400 steps after the first 100 steps",
+    ],
+}
+GOALS = {"lockstep": 2, "generation": 1, "throughput": 2, "failures": 4, "memory": 1}
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert main(["bench", "--quick", "--json", *words]) == 0
+    record: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return record
+
+
+@pytest.mark.parametrize("part", EXPECTED)
+def test_a_part_gives_all_its_figures(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """If this fails, the table has lost a figure, or a goal that it is held against."""
+    figures = run_json(capsys, "--part", part)["figures"]
+    assert [(figure["part"], figure["name"]) for figure in figures] == [
+        (part, name) for name in EXPECTED[part]
+    ]
+    assert {tuple(figure) for figure in figures} == {
+        ("part", "name", "value", "unit", "goal", "met")
+    }
+    assert all(isinstance(figure["value"], float) and figure["unit"] for figure in figures)
+    goals = [figure for figure in figures if figure["goal"] is not None]
+    assert len(goals) == GOALS[part]
+    assert all(figure["met"] in (True, False) for figure in goals)
+    assert all(figure["met"] is None for figure in figures if figure["goal"] is None)
+
+
+def test_the_record_says_what_the_figures_depend_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """If this fails, two tables cannot be compared, since nobody knows what made them."""
+    environment = run_json(capsys, "--part", "generation")["environment"]
+    assert set(environment) == {"python", "torch", "hypothesis", "machine", "cores"}
+    assert environment["cores"] >= 1
+
+
+def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """If this fails, the table is not one that Markdown understands, or lacks a part asked for."""
+    assert main(["bench", "--quick", "--part", "lockstep", "generation"]) == 0
+    environment, blank, *lines = capsys.readouterr().out.splitlines()
+    assert environment.startswith("python ")
+    assert not blank
+    assert len({len(line) for line in lines}) == 1
+    assert [line.split("|")[1].strip() for line in lines[2:]] == [
+        part for part in ("lockstep", "generation") for _ in EXPECTED[part]
+    ]
+
+
+def test_a_missed_goal_is_told() -> None:
+    """If this fails, a figure on the wrong side of its goal looks like one on the right side."""
+    figures = [
+        Figure("a", "slow", 3.0, "x", Goal(2.5)),
+        Figure("a", "quick", 3.0, "x", Goal(2.5, at_least=True)),
+        Figure("a", "plain", 1234.5, "per s"),
+    ]
+    assert table(figures) == [
+        "| part | figure | value       | goal   |        |",
+        "|------|--------|-------------|--------|--------|",
+        "| a    | slow   | 3.00 x      | <= 2.5 | MISSED |",
+        "| a    | quick  | 3.00 x      | >= 2.5 | met    |",
+        "| a    | plain  | 1,234 per s |        |        |",
+    ]
+    assert geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(("window", "requests"), [(16, 8), (16, 64), (128, 8)])
+def test_the_batches_of_the_lockstep_are_full(window: int, requests: int) -> None:
+    """If this fails, the figures for 8 and 64 requests are those of smaller batches."""
+    run = replay(Config(5, window, 3, requests), steady_schedule(requests, 60))
+    batches = [expected.batch for expected in run.steps]
+    assert all(len(batch.rows) == requests for batch in batches)
+    assert 0 < sum(bool(b.contexts and b.generations) for b in batches) < len(batches)
+    assert {batch.mode for batch in batches} == {"eager"}
+
+
+# ---- the yardstick -------------------------------------------------------------------------------
+
+
+def test_the_state_machine_has_the_weights_of_the_campaigns() -> None:
+    """If this fails, the state machine is compared at other schedules than ours."""
+    rules = Counter(rule.function.__name__ for rule in ScheduleMachine.setup_state().rules)
+    assert rules == Counter(kind.__name__.lower() for kind in KINDS)
+
+
+def test_the_state_machine_leaves_nothing_out() -> None:
+    """If this fails, the state machine saves itself the work for some events or parameters."""
+    seen: list[AnyEvent] = []
+
+    class Recording(ScheduleMachine):
+        def happen(self, event: AnyEvent) -> None:
+            super().happen(event)
+            seen.append(event)
+
+    drive(Recording, 0, 100)
+    assert 0.5 < len(seen) / (100 * EVENTS_PER_CASE) <= 1.0  # Hypothesis cuts some short
+    for kind in KINDS:
+        ours = [event for event in seen if type(event) is kind]
+        for field in msgspec.structs.fields(kind):
+            assert len({getattr(event, field.name) for event in ours}) > 1, (kind, field.name)
+    assert len(make_schedule(Seeded(0))) == EVENTS_PER_CASE
+
+
+def machine(subject: Subject) -> type[LockstepMachine]:
+    class Machine(LockstepMachine):
+        pass
+
+    Machine.subject = subject
+    assert issubclass(Machine, RuleBasedStateMachine)
+    return Machine
+
+
+def test_the_state_machine_passes_what_is_correct() -> None:
+    """If this fails, its time to the first failure is that of a false alarm."""
+    drive(machine(Subject(load("draftproof.gpu.worker:make"))), 0, 30)
+
+
+@pytest.mark.parametrize("name", ["frame-off-by-one", "stale-drafts"])
+def test_the_state_machine_sees_what_the_campaigns_see(name: str) -> None:
+    """If this fails, the state machine is slow since it lacks an oracle: workers', engines'."""
+    with pytest.raises(Divergence):
+        drive(machine(CATALOGUE[name].subject()), 0, 200)
+
+
+def test_a_search_gives_up() -> None:
+    """If this fails, a defect that is never found keeps the table waiting for ever."""
+    search = Search(0.0)
+    assert list(search.seeds(0)) == []
+    assert search.outcome() == 0.0
+
+
+def test_a_search_ends_at_the_first_failure() -> None:
+    """If this fails, the time until the report of a failure is taken for that of its find."""
+    search = Search(60.0)
+    for _ in range(2):
+        with pytest.raises(Divergence), search.watching():
+            raise Divergence("comparison", "windows")
+        first = search.outcome()
+    assert first == search.outcome() < 60.0
+    assert list(search.seeds(0)) == []
