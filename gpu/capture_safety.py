@@ -196,10 +196,10 @@ class _Methods(TorchFunctionMode):
 def _crossing(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """What is wrong with a copy, `_to_copy(source)` or `copy_(into, source)`, on a GPU."""
     into = kwargs.get("device") or args[0].device
-    source, target = args[-1].device.type, torch.device(into).type
-    if source == target or not args[-1].dim():
+    source = args[1] if len(args) > 1 else args[0]
+    if not source.dim() or source.device.type == torch.device(into).type:
         return None
-    return FROZEN if source == "cpu" else "reads values back to the host"
+    return FROZEN if source.device.type == "cpu" else "reads values back to the host"
 
 
 def _asked_by() -> str:

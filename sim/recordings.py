@@ -116,13 +116,11 @@ class _Past:
                 )
 
     def add(self, step: RecordedStep) -> None:
-        """The step is over. If it failed, so did every request seen, and its rows say nothing."""
+        """The step is over; if it failed, so did every request seen."""
         if step.failed:
             self.failed.update(self.owners)
-            self.rows = {}
-        else:
-            rows = step.state.rows.items()
-            self.rows = {(request, self.latest.get(request, 0)): row for request, row in rows}
+        rows = step.state.rows.items()
+        self.rows = {(request, self.latest.get(request, 0)): row for request, row in rows}
 
     def _check_incarnation(self, request: int, incarnation: int) -> None:
         owner = self.owners.setdefault(incarnation, request)

@@ -39,7 +39,8 @@ def sink_attention(
         sink_attention_kernel,
         (requests, programs(block * heads, per_program)),
         *(q, windows, *windows.stride()[:2], slots, visible, visible.stride(0)),
-        *(block_kv, *block_kv.stride()[:2], sink, out, size**-0.5, block, heads, width, size),
+        *(block_kv, *block_kv.stride()[:2], sink, out, size**-0.5, block, heads, size),
+        WIDTH=width,
         BLOCK_M=per_program,
         BLOCK_N=max(tile(width, most_cells), 16),
         BLOCK_K=max(power_of_two(block), 16),
@@ -49,11 +50,12 @@ def sink_attention(
     return out
 
 
-@triton.jit(do_not_specialize=["width"])
+@triton.jit
 def sink_attention_kernel(
     q, windows, slot_stride, column_stride, slots, visible, visible_stride,
-    block_kv, kv_stride, kv_row_stride, sink, out, scale, block, heads, width, size,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+    block_kv, kv_stride, kv_row_stride, sink, out, scale, block, heads, size,
+    WIDTH: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """One program per request and BLOCK_M of its rows (k, n), which share all keys and values.
 
@@ -69,9 +71,9 @@ def sink_attention_kernel(
     total = tl.full([BLOCK_M], 1.0, tl.float32)
     mean = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
     cells = windows + tl.load(slots + g) * slot_stride
-    for first in range(0, width, BLOCK_N):
+    for first in range(0, WIDTH, BLOCK_N):
         c = first + tl.arange(0, BLOCK_N)
-        seen = tl.load(visible + g * visible_stride + c, mask=c < width, other=0) != 0
+        seen = tl.load(visible + g * visible_stride + c, mask=c < WIDTH, other=0) != 0
         kv = tl.load(cells + c[:, None] * column_stride + d, mask=seen[:, None] & inside, other=0.0)
         highest, total, mean = attended(query, kv, seen, scale, highest, total, mean)
     k = tl.arange(0, BLOCK_K)

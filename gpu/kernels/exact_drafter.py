@@ -58,7 +58,8 @@ def draft(
         *(windows, *windows.stride()[:3], slots, *verified[:2], *verified[3:]),
         *(*confidences, confidence_table(device), greedy, uniforms, law_masses(device)),
         *(drafts, best, rows, verified.tokens.stride(0), uniforms_stride),
-        *(stages, width, size, vocab),
+        *(width, size, vocab),
+        STAGES=stages,
         K=block,
         TABLE=len(confidence_table(device)),
         MASSES=len(DRAFT_MASSES),
@@ -73,8 +74,8 @@ def draft(
 def draft_kernel(
     windows, slot_stride, stage_stride, column_stride, slots, tokens, counts, starts, valids,
     logits_out, stamps_out, draft_seq, table, greedy, uniforms, masses,
-    drafts_out, best_out, rows, tokens_stride, uniforms_stride, stages, width, size, vocab,
-    K: tl.constexpr, TABLE: tl.constexpr, MASSES: tl.constexpr,
+    drafts_out, best_out, rows, tokens_stride, uniforms_stride, width, size, vocab,
+    STAGES: tl.constexpr, K: tl.constexpr, TABLE: tl.constexpr, MASSES: tl.constexpr,
     BLOCK_ROWS: tl.constexpr, BLOCK_W: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """One program per BLOCK_ROWS generations; tiles [BLOCK_ROWS, BLOCK_W, BLOCK_D] of windows."""
@@ -87,7 +88,7 @@ def draft_kernel(
     token = tl.load(tokens + g * tokens_stride + bonus, mask=row, other=0)
     total = context_sum(
         windows + slot * slot_stride, stage_stride, column_stride, start, valid,
-        stages, width, size, BLOCK_ROWS, BLOCK_W, BLOCK_D,
+        width, size, STAGES, BLOCK_ROWS, BLOCK_W, BLOCK_D,
     )  # fmt: skip
     tl.store(stamps_out + slot, tl.load(draft_seq), mask=row)
     for k in range(K):
@@ -104,8 +105,8 @@ def draft_kernel(
 
 @triton.jit
 def context_sum(
-    windows, stage_stride, column_stride, start, valid, stages, width, size,
-    BLOCK_ROWS: tl.constexpr, BLOCK_W: tl.constexpr, BLOCK_D: tl.constexpr,
+    windows, stage_stride, column_stride, start, valid, width, size,
+    STAGES: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK_W: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """The double sum over stages and visible frames, int64 [BLOCK_ROWS]; others are not read."""
     c = tl.arange(0, BLOCK_W)[None, :]
@@ -115,7 +116,7 @@ def context_sum(
     weight = tl.where(visible, (start[:, None] - age) % 251 + 1, 0)
     inside = visible[:, :, None] & (d < size)
     total = tl.zeros([BLOCK_ROWS], tl.int64)
-    for stage in range(stages):
+    for stage in range(STAGES):
         cell = windows[:, None, None] + stage * stage_stride + c[:, :, None] * column_stride + d
         component = tl.load(cell, mask=inside, other=0.0).to(tl.float32).to(tl.int32)
         tag = tl.sum(component * (2 * d + 1), 2)

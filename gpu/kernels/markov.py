@@ -101,7 +101,8 @@ class _Chain:
             bias_kernel,
             (programs(self.sizes[0], rows), self.pieces),
             *(*self.weights, self.tokens, greedy, temperature, biased),
-            *(self.tops, self.firsts, self.totals, k, *self.sizes, self.rank),
+            *(self.tops, self.firsts, self.totals, k, *self.sizes),
+            RANK=self.rank,
             BLOCK_ROWS=rows,
             BLOCK_RANK=max(tile(self.rank, 64), 16),
             warps=4 if rows == 16 else 8,
@@ -149,8 +150,9 @@ class _Chain:
 @triton.jit(do_not_specialize=["rows", "k", "pieces"])
 def bias_kernel(
     logits, g_stride, k_stride, w1, w1_stride, w2, w2_stride, tokens, greedy, temperature, biased,
-    tops_out, firsts_out, totals_out, k, rows, block, vocab, pieces, rank,
-    PIECE: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK_RANK: tl.constexpr,
+    tops_out, firsts_out, totals_out, k, rows, block, vocab, pieces,
+    RANK: tl.constexpr, PIECE: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_ROWS: tl.constexpr,
+    BLOCK_RANK: tl.constexpr,
 ):  # fmt: skip
     """One program per BLOCK_ROWS rows and PIECE tokens; tiles [BLOCK_ROWS, BLOCK_V]."""
     g = (tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)).to(tl.int64)
@@ -166,12 +168,12 @@ def bias_kernel(
         v = (tl.program_id(1) * PIECE + first + tl.arange(0, BLOCK_V)).to(tl.int64)
         inside = row[:, None] & (v < vocab)[None, :]
         bias = tl.zeros([BLOCK_ROWS, BLOCK_V], tl.float32)
-        for start in range(0, rank, BLOCK_RANK):
+        for start in range(0, RANK, BLOCK_RANK):
             m = start + tl.arange(0, BLOCK_RANK)
             at = w1 + prev[:, None] * w1_stride + m[None, :]
-            given = tl.load(at, mask=row[:, None] & (m < rank)[None, :], other=0.0)
+            given = tl.load(at, mask=row[:, None] & (m < RANK)[None, :], other=0.0)
             at = w2 + v[:, None] * w2_stride + m[None, :]
-            weight = tl.load(at, mask=(v < vocab)[:, None] & (m < rank)[None, :], other=0.0)
+            weight = tl.load(at, mask=(v < vocab)[:, None] & (m < RANK)[None, :], other=0.0)
             bias = dot(given, tl.trans(weight), bias)
         at = logits + g[:, None] * g_stride + k * k_stride + v[None, :]
         x = tl.load(at, mask=inside, other=LOWEST)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from draftproof.gpu.kernels.loading import prepare
 from draftproof.gpu.worker import DSparkWorker, make
 from draftproof.reference.vocabulary import (
     PADDING_ID_BASE,
@@ -21,6 +22,7 @@ from draftproof.reference.vocabulary import (
 )
 
 torch.set_num_threads(1)
+prepare(torch.device("cpu"))  # before anything imports triton
 
 
 @pytest.fixture

@@ -12,14 +12,11 @@ import torch
 from batches import gen, make_batch, sampled
 from torch import Tensor
 
-from draftproof.gpu.capture_safety import CaptureWatch
+from draftproof.gpu.capture_safety import CaptureWatch, problem
 from draftproof.gpu.inputs import Inputs
-from draftproof.gpu.kernels.loading import prepare
 from draftproof.gpu.operations import Verified
 from draftproof.gpu.worker import DSparkWorker
 from draftproof.reference.vocabulary import IDLE_ID, PADDING_ID_BASE, Batch
-
-prepare(torch.device("cpu"))  # before anything imports triton
 
 Start = Callable[..., DSparkWorker]
 BLOCK = 3
@@ -32,7 +29,7 @@ def generations(kind: str, r: int) -> Batch:
         return make_batch(gen(IDLE_ID, 3, seq_slot=4), r=r)
     padding = gen(PADDING_ID_BASE - r, r, incarnation=0, seq_slot=4)
     rows = gen(7, 3, proposed=r), gen(8, 5, 2, seq_slot=1, proposed=max(0, r - 1)), *[padding] * 2
-    windows = {"verify_lens": (1 + r, 1, 1, 1)} if "ragged" in kind else {}
+    windows: dict[str, Any] = {"verify_lens": (1 + r, 1, 1, 1)} if "ragged" in kind else {}
     if "sampled" not in kind:
         return make_batch(*rows, r=r, **windows)
     batch = sampled(*rows, r=r, draft=[0.5] * (4 * BLOCK), **windows)
@@ -99,7 +96,7 @@ UNSAFE: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "read by mask": (lambda x: x[x > 1], "index"),
     "write by mask": (writes_by_mask, "index_put_"),
     "masked_select": (lambda x: x.masked_select(x > 1), "masked_select"),
-    "unique": (lambda x: x.unique(), "_unique2"),
+    "unique": (lambda x: torch.ops.aten._unique2(x), "_unique2"),
     "repeat_interleave": (lambda x: x.repeat_interleave(x.long()), "repeat_interleave"),
     "bincount": (lambda x: x.long().bincount(), "bincount"),
     "tensor": (lambda x: x + torch.tensor(1.0), "tensor"),
@@ -132,6 +129,22 @@ def test_what_is_safe_is_not_found() -> None:
         values.masked_fill(values > 1, 0).unsqueeze(0).expand(2, -1).reshape(-1).to(torch.int64)
         torch.stack([torch.arange(4.0), torch.full((4,), 2.0)]).gather(1, index.view(2, 1))
     assert watch.findings == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [("meta", "cpu", "back to the host"), ("cpu", "meta", "frozen"), ("cpu", "cpu", None)],
+)
+def test_copies_between_host_and_device_are_not_safe(
+    source: str, target: str, reason: str | None
+) -> None:
+    """If this fails, a copy that a GPU's capture refuses is allowed; "meta" stands for a GPU."""
+    ops, here = torch.ops.aten, torch.empty(2, device=source)
+    there = torch.empty(2, device=target)
+    copies = problem(ops._to_copy.default, (here,), {"device": target})
+    writes = problem(ops.copy_.default, (there, here, False), {})
+    assert copies == writes
+    assert reason in copies if reason and copies else copies is None
 
 
 def test_a_watch_ends_with_its_block_and_lets_exceptions_pass() -> None:

@@ -192,7 +192,7 @@ FAULTS = [
         "masked cells are multiplied by 0",
         "attention",
         "d, mask=seen[:, None] & inside, other=0.0)",
-        "d, mask=inside & (c < width)[:, None], other=0.0)",
+        "d, mask=inside & (c < WIDTH)[:, None], other=0.0)",
         model.check_attention,
     ),
     Fault(
