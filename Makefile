@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 
-.PHONY: check test lint bench setup clean
+.PHONY: check test lint bench gpu-check setup clean
 
 check: $(READY)
 	$(VENV)/bin/draftproof check $(ARGS)
@@ -20,6 +20,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(VENV)/bin/draftproof bench $(ARGS)
+
+# On a machine with a GPU, with its own Python and its own torch (docs/gpu.md).
+gpu-check:
+	PYTHONPATH=$(CURDIR)/.typing$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m draftproof.fuzz.gpu_check $(ARGS)
 
 setup: $(READY)
 

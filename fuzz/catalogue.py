@@ -170,6 +170,42 @@ WORKER_DEFECTS = (
         "GRAPH-7",
         "padding rows of a replay write to the slots of earlier rows",
     ),
+    _worker(
+        "residual-not-clipped",
+        "sampling:ResidualNotClipped",
+        "",
+        "the recovery draw is from q - p with its negative masses",
+    ),
+    _worker(
+        "recovery-reuses-acceptance",
+        "sampling:RecoveryReusesAcceptance",
+        "REJ-1",
+        "the recovery draw takes the number by which the draft was rejected",
+    ),
+    _worker(
+        "placeholders-against-stale-rows",
+        "sampling:PlaceholdersAgainstStaleRows",
+        "",
+        "where r grows, placeholders are tested against p of drafts that were cut off",
+    ),
+    _worker(
+        "greedy-step-keeps-probabilities",
+        "sampling:GreedyStepKeepsProbabilities",
+        "GAP-7",
+        "drafts of an all-greedy step are tested against p of an earlier one",
+    ),
+    _worker(
+        "narrow-probabilities-unscattered",
+        "sampling:NarrowProbabilitiesUnscattered",
+        "",
+        "p over a narrower draft vocabulary is read as if it were over the target's",
+    ),
+    _worker(
+        "argmax-drafts-with-soft-rows",
+        "sampling:ArgmaxDraftsWithSoftRows",
+        "REJ-10",
+        "the most likely tokens are tested as if they were drawn from p",
+    ),
 )
 
 ENGINE_SIDE = (

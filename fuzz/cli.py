@@ -9,13 +9,13 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from draftproof.sim.errors import DraftproofError
+from draftproof.sim.errors import DraftproofError, NoVerdict
 
 TORCH_WORKER = "draftproof.gpu.worker:make"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code (README, "Exit codes")."""
+    """Run one command; returns its exit code, one of those in the README."""
     words = sys.argv[1:] if argv is None else list(argv)
     arguments = parser().parse_args(words)
     arguments.argv = words
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         print("draftproof: interrupted, no verdict", file=sys.stderr)
-        return 5
+        return NoVerdict.exit_code
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone; there is nobody to tell
         return 1

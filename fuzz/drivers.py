@@ -65,10 +65,9 @@ def find_hypothesis(subject: Subject, seed: int, most_examples: int = 1_000) -> 
 
     try:
         example()
-    except Exception as error:
+    except Exception:  # the Divergence, or Hypothesis's complaint that it came only once
         if not found:
             raise
-        del error  # the Divergence, or Hypothesis's complaint that it came only once
     return found[0] if found else None
 
 

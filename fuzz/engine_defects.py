@@ -50,5 +50,4 @@ class LateResultMisdelivered(Engine):
     """A late result goes to whoever has the request's id by now, not its incarnation: PRE-4."""
 
     def _recipient(self, row: ContextRow | GenerationRow) -> Request | None:
-        everybody = (*self.running, *self.waiting)
-        return next((r for r in everybody if r.request_id == row.request_id), None)
+        return next((r for r in self.everybody if r.request_id == row.request_id), None)

@@ -24,7 +24,7 @@ PLAIN = tuple(
     for field in fields(Config)
     if field.default is not MISSING and field.name not in (*SMALLER, "block_size")
 )
-"""What is tried at its default; the block size belongs to `max_draft_len`."""
+"""What is tried at its default; the block size follows `max_draft_len`."""
 
 
 def shrink(trace: Trace, fails: Fails) -> Trace:
@@ -110,28 +110,19 @@ def _simpler_configs(trace: Trace) -> Iterator[Trace]:
     changes: list[dict[str, Any]] = [
         {name: defaults[name]} for name in PLAIN if getattr(config, name) != defaults[name]
     ]
+    pairs = config.draft_len_schedule or ()
     for name in SMALLER:
         value = getattr(config, name)
         for smaller in {1, value // 2, value - 1}:
             if smaller < value:
-                with_it = _with_block(config, smaller) if name == "max_draft_len" else {}
-                changes.append({name: smaller, **with_it})
-    if config.draft_len_schedule is not None:
-        pairs = config.draft_len_schedule
-        changes += [
-            {"draft_len_schedule": pairs[:i] + pairs[i + 1 :]} for i in range(1, len(pairs))
-        ]
+                changes.append({name: smaller})
+                if name == "max_draft_len" and pairs:
+                    shorter = tuple((threshold, min(r, smaller)) for threshold, r in pairs)
+                    changes[-1]["draft_len_schedule"] = shorter
+    changes += [{"draft_len_schedule": pairs[:i] + pairs[i + 1 :]} for i in range(1, len(pairs))]
     for change in changes:
         try:
-            yield msgspec.structs.replace(trace, config=checked(replace(config, **change)))
+            simpler = checked(replace(config, block_size=None, **change))
         except ConfigError:
             continue
-
-
-def _with_block(config: Config, size: int) -> dict[str, Any]:
-    """What must change together with `max_draft_len`."""
-    schedule = config.draft_len_schedule
-    if schedule is None:
-        return {"block_size": size}
-    shorter = tuple((threshold, min(r, size)) for threshold, r in schedule)
-    return {"block_size": size, "draft_len_schedule": shorter}
+        yield msgspec.structs.replace(trace, config=simpler)

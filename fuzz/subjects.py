@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from draftproof.fuzz.cases import Subject
+from draftproof.fuzz.catalogue import ENGINE_DEFECTS
 from draftproof.fuzz.supervise import Beacon
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
@@ -37,8 +38,6 @@ def failure_of(subject: Subject, trace: Trace) -> Divergence | None:
 def _engine(trace: Trace) -> MakeEngine:
     if trace.engine_defect is None:
         return Engine
-    from draftproof.fuzz.catalogue import ENGINE_DEFECTS
-
     if trace.engine_defect not in ENGINE_DEFECTS:
         raise FileError(f"the trace names an unknown engine defect {trace.engine_defect!r}")
     return ENGINE_DEFECTS[trace.engine_defect]

@@ -40,7 +40,7 @@ class Summary:
     departures: Counter[str] = field(default_factory=Counter)
     transitions: Counter[tuple[int, int]] = field(default_factory=Counter)
     accepted: Counter[int] = field(default_factory=Counter)
-    hidden_fields: set[str] = field(default_factory=set)
+    not_checked: set[str] = field(default_factory=set)
     faults_without_seam: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
@@ -48,7 +48,7 @@ class Summary:
         """Count one case that passed, as far as it was checked."""
         self.cases += 1
         self.steps += checked.steps
-        self.hidden_fields |= checked.hidden_fields
+        self.not_checked |= checked.not_checked
         self.faults_without_seam += checked.faults_without_seam
         steps, entries = run.steps, run.journal.entries
         if checked.steps < len(steps):
@@ -108,7 +108,7 @@ class Summary:
         accepted = "  ".join(f"{n}: {count:,}" for n, count in sorted(self.accepted.items()))
         gone = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.departures.items()))
         lengths = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
-        hidden = ", ".join(sorted(self.hidden_fields)) or "nothing"
+        unchecked = ", ".join(sorted(self.not_checked)) or "nothing"
         lines = [
             f"cases            {self.cases:,}",
             f"steps            {self.steps:,}: {self.mixed:,} mixed, {self.ragged:,} ragged, "
@@ -120,7 +120,7 @@ class Summary:
             f"                 {self.returns:,} times positive -> zero -> positive",
             f"accepted drafts  {accepted or 'none'}",
             f"slots            {self.slot_reuses:,} reused; {self.padding_rows:,} padding rows",
-            f"not checked      {hidden}",
+            f"not checked      {unchecked}",
         ]
         if self.captures or self.replays:
             lines.insert(

@@ -23,6 +23,12 @@ def uses_rejection(batch: Batch, config: Config) -> bool:
     return config.use_rejection_sampling and not batch.all_greedy
 
 
+def draws_numbers(batch: Batch) -> bool:
+    """Whether a step with rejection sampling leaves its random numbers to the worker."""
+    numbers = batch.accept_uniforms, batch.recover_uniforms, batch.draft_uniforms
+    return all(buffer is None for buffer in numbers)
+
+
 def generation_rows(batch: Batch) -> int:
     """Packed token rows, or logit rows, of all generations (section 1)."""
     if batch.verify_lens is None:
@@ -54,11 +60,14 @@ def _check_windows(batch: Batch) -> None:
 def _check_buffers(batch: Batch, config: Config) -> None:
     generations, r, rows = len(batch.generations), batch.draft_len, generation_rows(batch)
     tokens = sum(row.length for row in batch.contexts) + rows
+    if tokens > config.max_num_tokens:
+        raise BatchError(f"{tokens} token rows in a batch, more than {config.max_num_tokens}")
     _expect("drafts", batch.drafts, "lq", generations * r)
     _expect("target_tokens", batch.target_tokens, "lq", len(batch.contexts) + rows)
     _expect("hidden", batch.hidden, "b", tokens * ROW_COMPONENTS)
     if uses_rejection(batch, config):
         _expect("target_probs", batch.target_probs, "f", rows * config.vocab_size)
+    if uses_rejection(batch, config) and not draws_numbers(batch):
         _expect("accept_uniforms", batch.accept_uniforms, "f", generations * r)
         _expect("recover_uniforms", batch.recover_uniforms, "f", generations)
         _expect("draft_uniforms", batch.draft_uniforms, "f", generations * config.max_draft_len)

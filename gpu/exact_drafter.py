@@ -58,6 +58,20 @@ def draft_sampled(
     return torch.stack(tokens[1:], 1), torch.stack(probs, 1)
 
 
+def fixed_argmax(law: Tensor, rows: int) -> Tensor:
+    """A block for each row, the most likely tokens of a fixed law [K, V], int64 [rows, K]."""
+    return law.argmax(1).expand(rows, -1)
+
+
+def fixed_sampled(law: Tensor, greedy: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """A block of drafts drawn from a fixed law [K, V]; otherwise like `draft_sampled`."""
+    best, vocab = fixed_argmax(law, len(greedy)), law.shape[1]
+    probs = torch.where(greedy.view(-1, 1, 1), one_hot(best, vocab), law)
+    rows = probs.view(-1, vocab)
+    drawn = draw(rows, uniforms.reshape(-1), rows).view(best.shape)
+    return torch.where(greedy.unsqueeze(1), best, drawn), probs
+
+
 def draft_law(best: Tensor, vocab: int) -> Tensor:
     """Draft probabilities around the formula's token, float32 [G, V]; best: int64 [G].
 

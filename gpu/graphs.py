@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 
+from draftproof.gpu.checks import draws_numbers
 from draftproof.gpu.recorded_calls import RecordedCalls
 from draftproof.reference.vocabulary import Batch, StepResult
 
@@ -21,21 +22,27 @@ class Key(NamedTuple):
 
     rows: the padded batch size. Section 11 keys ragged steps by their token bucket too; here their
     packed arrays have one size, and offsets are worked out on the device, so nothing else of a
-    bucket is frozen.
+    bucket is frozen. drawn: a sampled step that draws its own random numbers.
     """
 
     rows: int
     draft_len: int
     all_greedy: bool
     ragged: bool
+    drawn: bool
 
 
 def key_of(batch: Batch) -> Key | None:
     """The key of a step to capture or replay; None: it runs eagerly."""
     if batch.mode not in ("capture", "replay") or batch.contexts or not batch.generations:
         return None
-    ragged = batch.verify_lens is not None
-    return Key(len(batch.generations), batch.draft_len, batch.all_greedy, ragged)
+    return Key(
+        rows=len(batch.generations),
+        draft_len=batch.draft_len,
+        all_greedy=batch.all_greedy,
+        ragged=batch.verify_lens is not None,
+        drawn=not batch.all_greedy and draws_numbers(batch),
+    )
 
 
 class Graphs:

@@ -7,15 +7,16 @@ shares their memory.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from draftproof.gpu.checks import generation_rows, uses_rejection
+from draftproof.gpu.checks import draws_numbers, generation_rows, uses_rejection
 from draftproof.gpu.constants import ramp
+from draftproof.gpu.philox import WORD, Seeds
 from draftproof.gpu.rejection import Sampling
 from draftproof.gpu.static import Field, StaticArrays
 from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, Config, GenerationRow
@@ -73,16 +74,18 @@ class StaticInputs:
         if batch.verify_lens is not None:
             host["windows"][:count] = batch.verify_lens
             host["logit_rows"][0] = generation_rows(batch)
-        sampled = uses_rejection(batch, self.config)
-        if sampled:
+        if uses_rejection(batch, self.config):
             self._write_sampling(batch, generations)
-        self.arrays.send("target_probs" if sampled else "hidden")
+            self.arrays.send("target_probs", len(batch.target_probs or ()))
+        else:
+            self.arrays.send("hidden", len(batch.hidden or ()))
 
-    def read(self, batch: Batch) -> Inputs:
+    def read(self, batch: Batch, uniforms: Callable[[Seeds, int], Tensor]) -> Inputs:
         """The batch that was written last, for the device; looks only at shapes on the host.
 
-        Of a batch without contexts it uses nothing but G, r, `all_greedy` and whether it is
-        ragged: what else it used would be frozen in a graph.
+        Of a batch without contexts it uses nothing but G, r, `all_greedy`, whether it is ragged
+        and whether it brings numbers: what else it used would be frozen in a graph. uniforms:
+        draws the numbers that it does not bring, as `gpu.philox.uniforms` does.
         """
         c, g, r = len(batch.contexts), len(batch.generations), batch.draft_len
         first = sum(row.length for row in batch.contexts)
@@ -99,7 +102,7 @@ class StaticInputs:
             context_seq_slots=arrays["seq_slots"][:c],
             generation_seq_slots=arrays["seq_slots"][c : c + g],
             windows=unpack.windows,
-            sampling=self._sampling(g, r, unpack) if uses_rejection(batch, self.config) else None,
+            sampling=self._sampling(batch, unpack, uniforms),
         )
 
     def _fill(self, name: str, values: array[int] | array[float] | None) -> None:
@@ -111,6 +114,10 @@ class StaticInputs:
         host = self.arrays.host
         host["proposed"][: len(generations)] = [row.proposed for row in generations]
         host["greedy"][: len(generations)] = [row.greedy for row in generations]
+        if draws_numbers(batch):
+            host["seeds_low"][: len(generations)] = [row.seed & WORD for row in generations]
+            host["seeds_high"][: len(generations)] = [row.seed >> 32 & WORD for row in generations]
+            host["incarnations"][: len(generations)] = [row.incarnation for row in generations]
         for name in ("accept_uniforms", "recover_uniforms", "draft_uniforms", "target_probs"):
             self._fill(name, getattr(batch, name))
 
@@ -123,16 +130,29 @@ class StaticInputs:
         last = self.arrays.device["logit_rows"] - 1
         return _Unpacking(shape, windows, (starts + ramp(shape[1], windows.device)).minimum(last))
 
-    def _sampling(self, g: int, r: int, unpack: _Unpacking) -> Sampling:
-        arrays, block, vocab = self.arrays.device, self.config.max_draft_len, self.config.vocab_size
-        probs = arrays["target_probs"][: g * (1 + r) * vocab].view(-1, vocab)
+    def _sampling(
+        self, batch: Batch, unpack: _Unpacking, uniforms: Callable[[Seeds, int], Tensor]
+    ) -> Sampling | None:
+        if not uses_rejection(batch, self.config):
+            return None
+        g, r, vocab = len(batch.generations), batch.draft_len, self.config.vocab_size
+        arrays, block = self.arrays.device, self.config.max_draft_len
+        if draws_numbers(batch):
+            names = "seeds_low", "seeds_high", "incarnations", "positions"
+            drawn = uniforms(Seeds(*(arrays[name][:g] for name in names)), r + 1 + block)
+            accept, recover = drawn[0, :, :r], drawn[1, :, : r + 1]
+            draft = drawn[2, :, 1:].unfold(1, block, 1)
+        else:
+            accept = arrays["accept_uniforms"][: g * r].view(g, r)
+            recover = arrays["recover_uniforms"][:g].unsqueeze(1).expand(g, r + 1)
+            draft = arrays["draft_uniforms"][: g * block].view(g, 1, block).expand(g, r + 1, block)
         return Sampling(
-            target_probs=unpack(probs),
+            target_probs=unpack(arrays["target_probs"][: g * (1 + r) * vocab].view(-1, vocab)),
             proposed=arrays["proposed"][:g],
             greedy=arrays["greedy"][:g] != 0,
-            accept_uniforms=arrays["accept_uniforms"][: g * r].view(g, r),
-            recover_uniforms=arrays["recover_uniforms"][:g],
-            draft_uniforms=arrays["draft_uniforms"][: g * block].view(g, block),
+            accept_uniforms=accept,
+            recover_uniforms=recover,
+            draft_uniforms=draft,
         )
 
 
@@ -171,6 +191,9 @@ def _fields(config: Config) -> list[Field]:
         fields += [
             Field("proposed", torch.int64, rows),
             Field("greedy", torch.int64, rows),
+            Field("seeds_low", torch.int64, rows),
+            Field("seeds_high", torch.int64, rows),
+            Field("incarnations", torch.int64, rows),
             Field("accept_uniforms", torch.float32, rows * block),
             Field("recover_uniforms", torch.float32, rows),
             Field("draft_uniforms", torch.float32, rows * block),

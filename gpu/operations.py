@@ -10,13 +10,22 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
+from draftproof.gpu import philox
 from draftproof.gpu.acceptance import strict
 from draftproof.gpu.advance import advance
-from draftproof.gpu.constants import one_hot
-from draftproof.gpu.exact_drafter import confidence, context_sum, draft_argmax, draft_sampled
+from draftproof.gpu.constants import one_hot, ramp
+from draftproof.gpu.exact_drafter import (
+    confidence,
+    context_sum,
+    draft_argmax,
+    draft_sampled,
+    fixed_argmax,
+    fixed_sampled,
+)
 from draftproof.gpu.inputs import Inputs
 from draftproof.gpu.memory import Memory
-from draftproof.gpu.rejection import reject
+from draftproof.gpu.rejection import Sampling, reject
+from draftproof.gpu.vocabulary import Drafting, scatter_vocabulary
 from draftproof.gpu.window import staged, visible_columns, write_accepted, write_frames
 
 
@@ -75,6 +84,9 @@ class Accepted(NamedTuple):
 class Operations(Protocol):
     """The operations; `Eager` is the definition of each."""
 
+    def uniforms(self, seeds: philox.Seeds, count: int) -> Tensor:
+        """Random numbers, as `gpu.philox.uniforms` says."""
+
     def verify(self, inputs: Inputs, probs: Tensor | None, counters: Counters) -> Verified:
         """Acceptance, by sampling where the step says so, and the counters moved on by it.
 
@@ -85,11 +97,16 @@ class Operations(Protocol):
         """Hidden rows into the windows [S + 1, stages, W, D], every stage under its number."""
 
     def draft(
-        self, inputs: Inputs, memory: Memory, slots: Tensor, verified: Verified, vocab: int
+        self,
+        inputs: Inputs,
+        memory: Memory,
+        slots: Tensor,
+        verified: Verified,
+        drafting: Drafting,
     ) -> Tensor:
         """A block of drafts, int64 [G, K]; its confidences and probabilities are remembered.
 
-        slots: int64 [G]; vocab: V.
+        slots: int64 [G].
         """
 
     def publish_one_hot(self, probs: Tensor, seq_slots: Tensor, tokens: Tensor) -> None:
@@ -98,6 +115,10 @@ class Operations(Protocol):
 
 class Eager:
     """Torch, one operation after the other."""
+
+    def uniforms(self, seeds: philox.Seeds, count: int) -> Tensor:
+        """Section 6."""
+        return philox.uniforms(seeds, count)
 
     def verify(self, inputs: Inputs, probs: Tensor | None, counters: Counters) -> Verified:
         """Sections 6 and 7."""
@@ -119,7 +140,12 @@ class Eager:
             write_accepted(windows, *accepted[1:], staged(accepted.rows, stages))
 
     def draft(
-        self, inputs: Inputs, memory: Memory, slots: Tensor, verified: Verified, vocab: int
+        self,
+        inputs: Inputs,
+        memory: Memory,
+        slots: Tensor,
+        verified: Verified,
+        drafting: Drafting,
     ) -> Tensor:
         """Sections 8a and 19."""
         start, valid, counts = verified.start, verified.valid, verified.counts
@@ -129,18 +155,56 @@ class Eager:
         block, sampling = memory.confidence_logits.shape[1], inputs.sampling
         probs, owners = memory.draft_probs, inputs.generation_seq_slots
         if sampling is None:
-            drafts = draft_argmax(total, start, bonus, block, vocab)
+            tokens = _argmax_block(drafting, total, start, bonus, block)
+            drafts = drafting.widened(tokens)
             if probs is not None:
                 self.publish_one_hot(probs, owners, drafts)
         else:
-            greedy, uniforms = sampling.greedy, sampling.draft_uniforms
-            drafts, law = draft_sampled(total, start, bonus, greedy, uniforms, vocab)
+            uniforms = block_uniforms(sampling, counts)
+            tokens, p = _sampled_block(drafting, total, start, bonus, sampling.greedy, uniforms)
+            drafts = drafting.widened(tokens)
             if probs is not None:
-                probs[owners] = law
-        memory.confidence_logits[slots] = confidence(total, bonus, drafts)
+                _publish_law(probs, owners, p, drafting.inverse)
+        memory.confidence_logits[slots] = confidence(total, bonus, tokens)
         memory.confidence_stamp[slots] = memory.draft_seq
         return drafts
 
     def publish_one_hot(self, probs: Tensor, seq_slots: Tensor, tokens: Tensor) -> None:
         """Sections 6 and 19."""
         probs[seq_slots] = one_hot(tokens, probs.shape[2])
+
+
+def block_uniforms(sampling: Sampling, counts: Tensor) -> Tensor:
+    """The numbers of the block behind n = counts new tokens, float32 [G, K]; counts: int64 [G]."""
+    return sampling.draft_uniforms[ramp(len(counts), counts.device), counts - 1]
+
+
+def _argmax_block(
+    drafting: Drafting, total: Tensor, start: Tensor, bonus: Tensor, block: int
+) -> Tensor:
+    """The most likely draft tokens, int64 [G, K]."""
+    if drafting.law is not None:
+        return fixed_argmax(drafting.law, len(bonus))
+    return draft_argmax(total, start, bonus, block, drafting.vocab)
+
+
+def _sampled_block(
+    drafting: Drafting,
+    total: Tensor,
+    start: Tensor,
+    bonus: Tensor,
+    greedy: Tensor,
+    uniforms: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Draft tokens drawn, int64 [G, K], and what they were drawn from, float32 [G, K, vocab]."""
+    if drafting.law is not None:
+        return fixed_sampled(drafting.law, greedy, uniforms)
+    return draft_sampled(total, start, bonus, greedy, uniforms, drafting.vocab)
+
+
+def _publish_law(probs: Tensor, seq_slots: Tensor, p: Tensor, inverse: Tensor | None) -> None:
+    """Rows over the draft vocabulary, at their sequence slots."""
+    if inverse is None:
+        probs[seq_slots] = p
+    else:
+        scatter_vocabulary(probs, seq_slots, p, inverse)

@@ -1,7 +1,7 @@
 """Rejection sampling with given random numbers (section 6).
 
-Probabilities and uniforms are small binary fractions, so the float32 products and sums below
-are exact, whatever the order of summation.
+Probabilities are small binary fractions, so the float32 sums below are exact, whatever the order of
+summation. A product with a uniform is rounded once (section 19).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Sampling(NamedTuple):
     """What a step with rejection sampling brings along, per generation row.
 
     target_probs: float32 [G, R, V]; proposed: int64 [G], drafts that a drafter proposed;
-    greedy: bool [G]; accept_uniforms: float32 [G, r]; recover_uniforms: float32 [G];
-    draft_uniforms: float32 [G, K].
+    greedy: bool [G]; accept_uniforms: float32 [G, r]. By how many drafts are accepted, 0 … r:
+    recover_uniforms: float32 [G, R]; draft_uniforms: float32 [G, R, K].
     """
 
     target_probs: Tensor
@@ -41,19 +41,40 @@ def reject(
     anything, NaN included; windows: int64 [G] or None, as in `strict`.
     Returns new_tokens int64 [G, R], 0 from n on, and n = accepted + 1, int64 [G].
     """
+    ended = tested(drafts, draft_probs, sampling, windows)
+    residual = (ended.q - ended.p).clamp(min=0)
+    drawn = draw(residual, ended.uniform, ended.q)
+    return with_ending(drafts, ended.accepted, drawn)
+
+
+class Ended(NamedTuple):
+    """Where the accepted prefixes end: accepted: int64 [G], 0 … r; q, p: float32 [G, V], uniform:
+    float32 [G], there.
+    """
+
+    accepted: Tensor
+    q: Tensor
+    p: Tensor
+    uniform: Tensor
+
+
+def tested(
+    drafts: Tensor, draft_probs: Tensor, sampling: Sampling, windows: Tensor | None
+) -> Ended:
+    """How many drafts pass, and what the token behind them is drawn from; as in `reject`."""
     q, r = sampling.target_probs, drafts.shape[1]
     p = tested_probs(drafts, draft_probs, sampling.proposed, windows)
     index = drafts.unsqueeze(2)
     p_draft = p[:, :r].gather(2, index).squeeze(2)
     q_draft = q[:, :r].gather(2, index).squeeze(2)
     accepted = accepted_count(sampling.accept_uniforms * p_draft < q_draft, windows)
+    place = ramp(len(q), q.device), accepted
+    return Ended(accepted, q[place], p[place], sampling.recover_uniforms[place])
 
-    row = ramp(len(q), q.device)
-    q_end, p_end = q[row, accepted], p[row, accepted]
-    residual = (q_end - p_end).clamp(min=0)
-    drawn = draw(residual, sampling.recover_uniforms, q_end)
 
-    position, end = ramp(r + 1, q.device), accepted.unsqueeze(1)
+def with_ending(drafts: Tensor, accepted: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+    """New tokens and their counts, as `reject` returns them; accepted, drawn: int64 [G]."""
+    position, end = ramp(drafts.shape[1] + 1, drafts.device), accepted.unsqueeze(1)
     tail = torch.where(position == end, drawn.unsqueeze(1), 0)
     return torch.where(position < end, pad(drafts, (0, 1)), tail), accepted + 1
 

@@ -17,6 +17,9 @@ import torch
 ALIGNMENT = 16
 """Bytes; where each array begins is a multiple of it."""
 
+WORD = 8
+"""Bytes. Copies are made in words: of many small elements torch makes work for threads."""
+
 POISON_INTEGER = 2**62
 POISON_BYTE = -128
 """What nobody wrote in this step: an index out of every range, and no component of a hidden row.
@@ -49,25 +52,23 @@ class StaticArrays:
     """
 
     def __init__(self, fields: Sequence[Field], device: torch.device, poisoned: bool) -> None:
-        self.ends: dict[str, int] = {}
         places, size = {}, 0
         for name, dtype, room, _ in fields:
             end = size + room * dtype.itemsize
             places[name] = slice(size, end), dtype
-            self.ends[name] = end
             size = -(-end // ALIGNMENT) * ALIGNMENT
         on_gpu = device.type == "cuda"
+        self._places = places
         self._areas = [_Area(size, places, pinned=on_gpu) for _ in range(2 if on_gpu else 1)]
-        self._bytes = torch.empty(size, dtype=torch.uint8, device=device)
-        self.device = {
-            name: self._bytes[place].view(dtype) for name, (place, dtype) in places.items()
-        }
+        self._words = torch.empty(size // WORD, dtype=torch.int64, device=device)
+        whole = self._words.view(torch.uint8)
+        self.device = {name: whole[place].view(dtype) for name, (place, dtype) in places.items()}
         for area in self._areas:
             for name, dtype, _, start in fields:
                 area.arrays[name][:] = _NUMPY[dtype][1] if poisoned else start
         self._poison = self._areas[0].bytes.copy() if poisoned else None
         self.begin()
-        self.send(fields[-1].name)
+        self.send(fields[-1].name, fields[-1].room)
 
     def begin(self) -> None:
         """Start to write a step, in an area whose last copy is over."""
@@ -78,22 +79,25 @@ class StaticArrays:
         if self._poison is not None:
             area.bytes[:] = self._poison
 
-    def send(self, last: str) -> None:
-        """Copy everything up to the array `last`, in the order of the fields, to the device."""
-        end = len(self._bytes) if self._poison is not None else self.ends[last]
+    def send(self, last: str, count: int) -> None:
+        """Copy to the device, in the order of the fields, up to `count` numbers of array `last`."""
+        place, dtype = self._places[last]
+        end = -(-(place.start + count * dtype.itemsize) // WORD)
+        if self._poison is not None:
+            end = len(self._words)
         area = self._areas[0]
-        self._bytes[:end].copy_(area.tensor[:end], non_blocking=True)
+        self._words[:end].copy_(area.words[:end], non_blocking=True)
         area.sent()
 
 
 class _Area:
-    """The same bytes as a tensor, as numpy bytes, and as named arrays."""
+    """The same memory as a tensor, as numpy bytes, and as named arrays."""
 
     def __init__(
         self, size: int, places: dict[str, tuple[slice, torch.dtype]], pinned: bool
     ) -> None:
-        self.tensor = torch.zeros(size, dtype=torch.uint8, pin_memory=pinned)
-        self.bytes: Any = self.tensor.numpy()
+        self.words = torch.zeros(size // WORD, dtype=torch.int64, pin_memory=pinned)
+        self.bytes: Any = self.words.numpy().view(np.uint8)
         self.arrays: dict[str, Any] = {
             name: self.bytes[place].view(_NUMPY[dtype][0])
             for name, (place, dtype) in places.items()

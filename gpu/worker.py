@@ -19,6 +19,7 @@ from draftproof.gpu.options import Options, read_options
 from draftproof.gpu.publish import publish
 from draftproof.gpu.slots import Changes, SlotMap, is_dummy
 from draftproof.gpu.state import show
+from draftproof.gpu.vocabulary import Drafting, drafting
 from draftproof.gpu.window import Chunk, prompt_rows
 from draftproof.reference.vocabulary import (
     SEAMS,
@@ -63,6 +64,7 @@ class DSparkWorker:
         self.at = collaborators.at
         self.slots = SlotMap(config.max_num_requests)
         self.operations = operations(options.kernels, device)
+        self.drafting = drafting(config, collaborators.draft_law, device)
         self.memory = allocate(config, device, options.dtype)
         self.inputs = self.memory.inputs
         self.graphs = Graphs(device) if options.graphs else None
@@ -104,7 +106,7 @@ class DSparkWorker:
         return show(self.memory, self.slots, self.rows, self.draft_seq)
 
     def _step(self, batch: Batch, at: Callable[[str], None]) -> StepResult:
-        inputs = self.inputs.read(batch)
+        inputs = self.inputs.read(batch, self.operations.uniforms)
         at("accept")
         verified = self._verify(inputs)
         at("seed")
@@ -246,8 +248,12 @@ class DSparkWorker:
 
     def _draft(self, inputs: Inputs, verified: Verified) -> Tensor:
         """Section 8: a block of drafts, int64 [G, K]."""
-        slots, vocab = self._generation_slots(inputs), self.config.vocab_size
-        return self.operations.draft(inputs, self.memory, slots, verified, vocab)
+        slots = self._generation_slots(inputs)
+        return self.operations.draft(inputs, self.memory, slots, verified, self._drafting())
+
+    def _drafting(self) -> Drafting:
+        """What drafts are drawn from."""
+        return self.drafting
 
     def _publish_context_probs(self, inputs: Inputs) -> None:
         """Contexts propose token 0, with certainty (sections 6 and 19)."""

@@ -8,7 +8,7 @@ from draftproof.properties.broken import broken, whose
 from draftproof.properties.history import History, Life
 from draftproof.reference.vocabulary import Batch, Config
 from draftproof.sim.journal import Delivered, Departed
-from draftproof.sim.target import law, prompt_token
+from draftproof.sim.target import plain_decode, prompt_token
 
 # The answer to a batch
 
@@ -66,8 +66,7 @@ def i8_support(
 
 def check_delivery(history: History, entry: Delivered) -> None:
     """I13, I14, I20 and I7 for the tokens that one request was given."""
-    where: dict[str, Any] = {"request": entry.request_id, "incarnation": entry.incarnation}
-    life = history.lives[entry.incarnation]
+    where, life = whose(entry), history.lives[entry.incarnation]
     if life.over is not None:
         broken("I13", "a live request", f"one that {life.over}", **where)
     if entry.request_id != life.request_id:
@@ -103,10 +102,7 @@ def i7_plain_decode(config: Config, life: Life, given: list[int], where: dict[st
         return
     position, v = life.length - 1, config.vocab_size
     token = life.output[-1] if life.output else prompt_token(life.incarnation, position, v)
-    plain = []
-    for i in range(len(given)):
-        token = law(life.incarnation, position + i, token, v)
-        plain.append(token)
+    plain = plain_decode(life.incarnation, position, token, v, len(given))
     if plain != given:
         broken("I7", plain, given, oracle="plain decode", position=position, **where)
 
@@ -114,7 +110,7 @@ def i7_plain_decode(config: Config, life: Life, given: list[int], where: dict[st
 def check_departure(history: History, entry: Departed) -> None:
     """A request departs once; it finishes at its stop token or limit, and nowhere else."""
     life = history.lives[entry.incarnation]
-    where: dict[str, Any] = {"request": life.request_id, "incarnation": entry.incarnation}
+    where = whose(life)
     if life.over is not None:
         broken("I13", "one departure", f"again: {life.over}", **where)
     if entry.reason == "finished" and not life.ended:

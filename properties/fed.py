@@ -5,8 +5,6 @@ I4, I5, I8, I9, I10, I13, I14, I17, I18, I19.
 
 from __future__ import annotations
 
-from typing import Any
-
 from draftproof.properties.broken import broken, whose
 from draftproof.properties.history import History, Life
 from draftproof.reference.vocabulary import (
@@ -22,12 +20,12 @@ from draftproof.reference.vocabulary import (
 )
 from draftproof.sim.assembly import ACCEPT, DRAFT, RECOVER
 from draftproof.sim.journal import Fed, Submitted
-from draftproof.sim.target import uniform
+from draftproof.sim.target import seed, uniform
 
 
 def check_submission(history: History, entry: Submitted) -> None:
     """A new life, under an id that nobody alive has."""
-    where: dict[str, Any] = {"request": entry.request_id, "incarnation": entry.incarnation}
+    where = whose(entry)
     if entry.incarnation in history.lives:
         broken("I13", "a new incarnation", entry.incarnation, **where)
     holder = history.lives.get(history.holders.get(entry.request_id, 0))
@@ -53,6 +51,7 @@ def check_batch(history: History, fed: Fed) -> None:
         i5_position(row, life)
         i17_reserved(batch, b, row, fed.reserved[b])
     i18_drafts(history)
+    i10_seeds(history)
     if batch.draft_uniforms is not None:
         i10_numbers(config, batch)
 
@@ -71,7 +70,10 @@ def section_10_lookup(history: History) -> None:
 
 
 def scheduled(config: Config, rows: int) -> int | None:
-    """The schedule's draft length for so many rows; None: there is no schedule."""
+    """The schedule's draft length for so many rows; None: there is no schedule.
+
+    Told anew, as `captured` below: the engine looks both up in `reference/`, and may err there.
+    """
     if config.draft_len_schedule is None:
         return None
     return next((r for threshold, r in config.draft_len_schedule if threshold >= rows), 0)
@@ -117,14 +119,15 @@ def i9_sizes(config: Config, batch: Batch, widths: list[int]) -> None:
         broken("I9", f"at most {config.max_num_tokens} token rows", sum(widths))
     logits = sum(rows)
     sampling = config.use_rejection_sampling and not all(row.greedy for row in batch.rows)
+    given = sampling and not config.drawn_uniforms
     sizes = {
         "drafts": g * r,
         "target_tokens": contexts + logits,
         "hidden": sum(widths) * ROW_COMPONENTS,
         "target_probs": logits * config.vocab_size * sampling,
-        "accept_uniforms": g * r * sampling,
-        "recover_uniforms": g * sampling,
-        "draft_uniforms": g * k * sampling,
+        "accept_uniforms": g * r * given,
+        "recover_uniforms": g * given,
+        "draft_uniforms": g * k * given,
     }
     for name, size in sizes.items():
         if len(getattr(batch, name) or ()) != size:
@@ -159,13 +162,8 @@ def i13_delivered(history: History) -> None:
     for incarnation, (step, tokens) in history.undelivered.items():
         life = history.lives[incarnation]
         if tokens and life.over is None:
-            broken(
-                "I13",
-                f"the result of step {step}: {tokens}",
-                "no delivery",
-                request=life.request_id,
-                incarnation=incarnation,
-            )
+            told = f"the result of step {step}: {tokens}"
+            broken("I13", told, "no delivery", **whose(life))
     history.undelivered.clear()
 
 
@@ -227,6 +225,15 @@ def i18_drafts(history: History) -> None:
         wanted += [0] * (r - len(wanted))
         if drafts != wanted:
             broken("I18", wanted, drafts, row=b, **whose(row))
+
+
+def i10_seeds(history: History) -> None:
+    """A request draws from its own seed all its life."""
+    assert history.batch is not None
+    for b, row, life in history.real[len(history.batch.contexts) :]:
+        wanted = seed(life.incarnation)
+        if isinstance(row, GenerationRow) and row.seed != wanted:
+            broken("I10", f"seed {wanted}", row.seed, row=b, **whose(row))
 
 
 def i10_numbers(config: Config, batch: Batch) -> None:

@@ -84,7 +84,10 @@ class Life:
 
 
 def tagged(row: ContextRow | GenerationRow, width: int, step: int) -> bytes:
-    """The hidden rows of one row of a batch, as semantics, section 8a, describes them."""
+    """The hidden rows of one row of a batch, as semantics, section 8a, describes them.
+
+    Told anew, since `draftproof.sim.packing`, which makes those of a batch, is on trial.
+    """
     first = row.first_position if isinstance(row, ContextRow) else row.position
     own, rest = two(row.incarnation), two(step) + b"\0"
     return b"".join([own + two(position) + rest for position in range(first, first + width)])

@@ -183,11 +183,11 @@ def cut(config: Config, batch: Batch, rows: Sequence[int], seq_slot: int | None 
     changed: dict[str, Any] = {}
     assert batch.hidden is not None
     if batch.target_probs is not None:
-        assert batch.accept_uniforms is not None
-        assert batch.recover_uniforms is not None and batch.draft_uniforms is not None
         spans = [logits[contexts + g] for g in generations]
         spans = [(first - contexts, end - contexts) for first, end in spans]
         changed["target_probs"] = gathered(batch.target_probs, spans, config.vocab_size)
+    if batch.accept_uniforms is not None:
+        assert batch.recover_uniforms is not None and batch.draft_uniforms is not None
         changed["accept_uniforms"] = per_generation(batch.accept_uniforms, r)
         changed["recover_uniforms"] = per_generation(batch.recover_uniforms, 1)
         changed["draft_uniforms"] = per_generation(batch.draft_uniforms, config.max_draft_len)

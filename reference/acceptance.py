@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from draftproof.reference.confidence import single
+
 Probs = Sequence[float]
 
 
@@ -32,12 +34,33 @@ def rejection(
     the distribution it was really drawn from (one-hot for argmax and placeholders);
     uniforms in (0, 1].
     """
+    n = accepted(drafts, draft_probs, target_probs, accept_uniforms)
+    return [*drafts[:n], ending(n, draft_probs, target_probs, recover_uniform)]
+
+
+def accepted(
+    drafts: Sequence[int],
+    draft_probs: Sequence[Probs],
+    target_probs: Sequence[Probs],
+    accept_uniforms: Sequence[float],
+) -> int:
+    """How many drafts pass u * p < q before the first that does not; the product is a float32."""
     tested = len(target_probs) - 1
     for i in range(tested):
         token, p, q = drafts[i], draft_probs[i], target_probs[i]
-        if not accept_uniforms[i] * p[token] < q[token]:
-            return [*drafts[:i], recover(q, p, recover_uniform)]
-    return [*drafts[:tested], sample(target_probs[tested], recover_uniform)]
+        if not single(accept_uniforms[i] * p[token]) < q[token]:
+            return i
+    return tested
+
+
+def ending(
+    accepted: int, draft_probs: Sequence[Probs], target_probs: Sequence[Probs], uniform: float
+) -> int:
+    """The token behind the accepted drafts: from q alone if all were, else from what p left."""
+    q = target_probs[accepted]
+    if accepted == len(target_probs) - 1:
+        return sample(q, uniform)
+    return recover(q, draft_probs[accepted], uniform)
 
 
 def recover(q: Probs, p: Probs, uniform: float) -> int:
@@ -49,8 +72,11 @@ def recover(q: Probs, p: Probs, uniform: float) -> int:
 
 
 def sample(weights: Probs, uniform: float) -> int:
-    """The first index whose running sum exceeds uniform * total, else the last with mass."""
-    bound = uniform * sum(weights)
+    """The first index whose running sum exceeds uniform * total, else the last with mass.
+
+    The product is a float32; sums of multiples of 2^-10 are exact.
+    """
+    bound = single(uniform * sum(weights))
     running = 0.0
     for i, weight in enumerate(weights):
         running += weight

@@ -30,6 +30,7 @@ def checked(config: Config) -> Config:
             "remove draft_len_schedule and max_concurrency, or switch it off"
         )
     check_verification(config)
+    _check_sampling(config)
     if schedule is not None and config.max_concurrency is not None:
         raise ConfigError("draft_len_schedule and max_concurrency both set: keep one of them")
     if config.max_concurrency is not None:
@@ -61,6 +62,19 @@ def _check_sizes(config: Config) -> None:
         )
     if config.target not in ("scripted", "autonomous"):
         raise ConfigError(f"target {config.target!r} must be 'scripted' or 'autonomous'")
+
+
+def _check_sampling(config: Config) -> None:
+    for name in ("d2t", "drawn_uniforms"):
+        if getattr(config, name) and not config.use_rejection_sampling:
+            raise ConfigError(
+                f"{name} is set, but use_rejection_sampling is off: switch it on, or remove {name}"
+            )
+    d2t, v = config.d2t, config.vocab_size
+    if d2t is not None and not (d2t and len(set(d2t)) == len(d2t)):
+        raise ConfigError(f"d2t {list(d2t)} must name at least one token, and none twice")
+    if d2t is not None and not 0 <= min(d2t) <= max(d2t) < v:
+        raise ConfigError(f"d2t {list(d2t)} must name tokens in 0..{v - 1}")
 
 
 def checked_schedule(schedule: Mapping[int, int] | Iterable[tuple[int, int]], k: int) -> Schedule:

@@ -71,6 +71,16 @@ def soft_probs(token: int, vocab_size: int) -> list[float]:
     return probs
 
 
+def scattered(probs: Sequence[float], d2t: Sequence[int] | None, vocab_size: int) -> list[float]:
+    """Probabilities of draft tokens as probabilities of the target's; the rest is 0 (section 6)."""
+    if d2t is None:
+        return list(probs)
+    wide = [0.0] * vocab_size
+    for token, mass in zip(d2t, probs, strict=True):
+        wide[token] = mass
+    return wide
+
+
 def make_drafter(config: Config) -> Drafter:
     """The drafter as a collaborator, for workers that have none of their own."""
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-from draftproof.reference import acceptance
+from draftproof.reference import acceptance, numbers
 from draftproof.reference.config import checked
-from draftproof.reference.drafter import draft_block, soft_probs, window_sum
+from draftproof.reference.drafter import draft_block, scattered, soft_probs, window_sum
 from draftproof.reference.slots import Slots
 from draftproof.reference.vocabulary import (
     NEUTRAL_LOGIT,
+    UNDONE,
     Batch,
     BatchError,
     Collaborators,
     Config,
     Frames,
-    GenerationRow,
     StepResult,
     WindowSource,
     WorkerState,
@@ -24,7 +24,6 @@ from draftproof.reference.vocabulary import (
 from draftproof.reference.window import Window
 
 Tokens = list[int]
-UNDONE = ("warmup", "capture")
 
 
 class Model:
@@ -33,6 +32,7 @@ class Model:
     def __init__(self, config: Config, collaborators: Collaborators) -> None:
         self.config = config = checked(config)
         self.at = collaborators.at
+        self.draft_law = collaborators.draft_law
         rows = config.max_num_requests
         self.windows = [Window(config.window_size, config.num_stages) for _ in range(rows)]
         self.neutral = [NEUTRAL_LOGIT] * config.max_draft_len
@@ -141,20 +141,17 @@ class Model:
         self, batch: Batch, q: array[float], g: int, row: int, window: int, drafts: Tokens
     ) -> Tokens:
         """Rejection sampling of generation g, whose first logit row is `row`."""
-        assert batch.accept_uniforms is not None and batch.recover_uniforms is not None
-        v, r = self.config.vocab_size, batch.draft_len
+        v = self.config.vocab_size
         generation = batch.generations[g]
         stored = self.draft_probs[generation.seq_slot][: generation.proposed]
         if len(stored) < min(generation.proposed, window - 1):
             raise BatchError(f"no draft probabilities for request {generation.request_id}")
         draft_probs = stored + [acceptance.one_hot(token, v) for token in drafts[len(stored) :]]
-        return acceptance.rejection(
-            drafts,
-            draft_probs,
-            [q[i * v : (i + 1) * v].tolist() for i in range(row, row + window)],
-            batch.accept_uniforms[g * r : (g + 1) * r].tolist(),
-            batch.recover_uniforms[g],
-        )
+        target_probs = [q[i * v : (i + 1) * v].tolist() for i in range(row, row + window)]
+        accepts = numbers.accept_uniforms(batch, g)
+        n = acceptance.accepted(drafts, draft_probs, target_probs, accepts)
+        uniform = numbers.recover_uniform(batch, g, n)
+        return [*drafts[:n], acceptance.ending(n, draft_probs, target_probs, uniform)]
 
     def _seed(self, batch: Batch) -> None:
         """Contexts take or keep a slot and store their rows (section 5)."""
@@ -188,38 +185,43 @@ class Model:
             for row in batch.contexts:
                 self.draft_probs[row.seq_slot] = [placeholder] * self.config.max_draft_len
         blocks = [[0] * r for _ in range(contexts)]
-        for g, generation in enumerate(batch.generations):
+        for g in range(len(batch.generations)):
             slot = self.batch_to_slot[contexts + g]
             if slot == self.slots.scratch:
                 blocks.append([0] * r)
                 continue
             window = self.windows[slot]
-            bonus = new_tokens[contexts + g][-1]
-            tokens, confidence = self._draft_block(batch, g, generation, window, bonus)
+            tokens, confidence = self._draft_block(batch, g, window, new_tokens[contexts + g])
             self.confidence[slot], self.stamps[slot] = confidence, self.draft_seq
             blocks.append(tokens[:r])
         return blocks
 
     def _draft_block(
-        self, batch: Batch, g: int, generation: GenerationRow, window: Window, bonus: int
+        self, batch: Batch, g: int, window: Window, verified: Tokens
     ) -> tuple[Tokens, list[float]]:
-        """All K tokens and confidence logits of one generation; its p rows are kept."""
-        k_max, v = self.config.max_draft_len, self.config.vocab_size
+        """All K tokens and confidence logits behind these new tokens; the p rows are kept."""
+        k_max, generation, d2t = self.config.max_draft_len, batch.generations[g], self.config.d2t
         total = window_sum(window.first_frame, window.tags)
+        v = self.config.vocab_size if d2t is None else len(d2t)
         if not self.config.use_rejection_sampling:
-            return draft_block(total, window.last_frame, bonus, k_max, v)
-        uniforms, probs = batch.draft_uniforms, []
+            return draft_block(total, window.last_frame, verified[-1], k_max, v)
+        argmax = batch.target_probs is None or generation.greedy
+        uniforms = [] if argmax else numbers.draft_uniforms(batch, g, len(verified), k_max)
+        laws: list[list[float]] = []
 
-        def draw(k: int, argmax: int) -> int:
-            if uniforms is None or generation.greedy:
-                probs.append(acceptance.one_hot(argmax, v))
-                return argmax
-            probs.append(soft_probs(argmax, v))
-            return acceptance.sample(probs[-1], uniforms[g * k_max + k])
+        def draw(k: int, best: int) -> int:
+            law = soft_probs(best, v)
+            if self.draft_law is not None:
+                law = list(self.draft_law[k])
+                best = law.index(max(law))
+            laws.append(acceptance.one_hot(best, v) if argmax else law)
+            return best if argmax else acceptance.sample(law, uniforms[k])
 
-        drafted = draft_block(total, window.last_frame, bonus, k_max, v, draw)
-        self.draft_probs[generation.seq_slot] = probs
-        return drafted
+        tokens, confidence = draft_block(total, window.last_frame, verified[-1], k_max, v, draw)
+        self.draft_probs[generation.seq_slot] = [
+            scattered(law, d2t, self.config.vocab_size) for law in laws
+        ]
+        return tokens if d2t is None else [d2t[token] for token in tokens], confidence
 
 
 def verify_windows(batch: Batch) -> Iterator[int]:

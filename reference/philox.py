@@ -6,9 +6,6 @@ Philox-4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as ea
 
 from __future__ import annotations
 
-TARGET, DRAFT, ACCEPT, RECOVER = range(4)
-"""Purposes: each draws from a stream of its own, so that no two draws share a number."""
-
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
@@ -32,7 +29,8 @@ def philox(counter: Words, key: tuple[int, int]) -> Words:
 def uniform(seed: int, incarnation: int, position: int, purpose: int) -> float:
     """A number in (0, 1], a multiple of 2^-24, for one draw of one request.
 
-    seed: of the request, 64 bits; position: of the token that is drawn or tested.
+    seed: of the request, 64 bits; position: of the token that is drawn or tested; purpose: an
+    index of `PURPOSES`, so that each draws from a stream of its own.
     """
     key = (seed & _WORD, seed >> 32 & _WORD)
     word = philox((incarnation & _WORD, position & _WORD, purpose, 0), key)[0]

@@ -32,6 +32,9 @@ UNDONE: tuple[Mode, ...] = ("warmup", "capture")
 WindowSource = Literal["uniform", "windows", "snapshot"]
 Target = Literal["scripted", "autonomous"]
 
+PURPOSES = ("target", "draft", "accept", "recover")
+"""What a random number is drawn for; its index here goes into the counter (section 6)."""
+
 ROW_COMPONENTS = 7
 """A hidden row: incarnation, position and step as two base-128 digits each (low digit first),
 then the stage, which is 0 until the row is stored in a stage's window (section 8a)."""
@@ -74,6 +77,9 @@ class Config:
     use_rejection_sampling: batches that are not all greedy use probabilities (section 6).
     max_num_tokens: most token rows in a step, at least S * (K + 1).
     graph_batch_sizes: captured sizes up to S, ascending, for generation-only batches.
+    d2t: the draft vocabulary, if it is narrower: the target's token of each draft token, no two
+        the same; needs rejection sampling (sections 6 and 19).
+    drawn_uniforms: sampled steps bring no uniforms, so workers draw their own (section 6).
     target: how the simulated target answers; a worker need not look at it.
     poison: uninitialised or cleared memory is NaN instead of 0.
 
@@ -99,6 +105,8 @@ class Config:
     use_rejection_sampling: bool = False
     max_num_tokens: int = 8192
     graph_batch_sizes: tuple[int, ...] = ()
+    d2t: tuple[int, ...] | None = None
+    drawn_uniforms: bool = False
     target: Target = "scripted"
     poison: bool = False
     min_verify_len: int = 1
@@ -127,6 +135,8 @@ class GenerationRow:
 
     seq_slot: the executor's sequence slot, 0 .. S-1, or S for idle and padding rows.
     proposed: how many of the row's drafts a drafter proposed; the others are placeholders.
+    seed: of the request, 64 bits; with the incarnation it keys the row's random numbers (section
+        6) in steps that bring none.
     """
 
     request_id: int
@@ -135,6 +145,7 @@ class GenerationRow:
     position: int
     proposed: int = 0
     greedy: bool = True
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +163,8 @@ class Batch:
     target_probs: float32 [generation logit rows, V], multiples of 2^-10, or None. It is given
         exactly in steps with rejection sampling, together with:
     accept_uniforms: float32 [G, r]; recover_uniforms: float32 [G]; draft_uniforms: float32 [G, K];
-        all in (0, 1], multiples of 2^-12, so that float32 arithmetic on them is exact.
+        all in (0, 1], multiples of 2^-12, so that float32 arithmetic on them is exact. All three
+        None: the worker draws them from the rows' seeds (section 6).
     """
 
     step: int
@@ -267,6 +279,11 @@ class WorkerState:
     draft_probs: Matrix = None
 
 
+DraftLaw = Sequence[Sequence[float]]
+"""p of each position of a block, whatever was drafted before, [K][tokens of the draft vocabulary].
+Like all probabilities here, multiples of 2^-10."""
+
+
 class Drafter(Protocol):
     """The exact drafter of section 8a for one request, for workers without their own."""
 
@@ -286,11 +303,14 @@ class Collaborators:
     """What the harness lends a worker.
 
     at: to be called with each name of `SEAMS`; it may raise (an injected fault), and the worker
-        lets that exception pass. drafter: the exact drafter in plain Python.
+        lets that exception pass. drafter: the exact drafter in plain Python. draft_law: with
+        rejection sampling, what drafts are drawn from instead of the exact drafter's own law, and
+        whose most likely tokens are the argmax drafts; None in state checks.
     """
 
     at: Callable[[str], None]
     drafter: Drafter
+    draft_law: DraftLaw | None = None
 
 
 class Worker(Protocol):

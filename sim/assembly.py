@@ -73,9 +73,13 @@ def _numbers(
     """Everything that rejection sampling is handed."""
     probs, accept, recover, draft = array("f"), array("f"), array("f"), array("f")
     for row, answer in zip(rows.generations, script, strict=True):
-        inc, p = row.incarnation, row.position
         for i, token in enumerate(answer):
-            probs.extend(target.target_probs(config, inc, p + i, token, row.greedy))
+            mass = target.target_probs(config, row.incarnation, row.position + i, token, row.greedy)
+            probs.extend(mass)
+    if config.drawn_uniforms:
+        return {"target_probs": probs}
+    for row in rows.generations:
+        inc, p = row.incarnation, row.position
         for i in range(rows.draft_len):
             accept.append(target.uniform(inc, p + i, ACCEPT))
         recover.append(target.uniform(inc, p, RECOVER))

@@ -8,6 +8,7 @@ from typing import Any
 from draftproof.reference.vocabulary import (
     IDLE_ID,
     PADDING_ID_BASE,
+    UNDONE,
     Batch,
     Config,
     StepResult,
@@ -52,17 +53,13 @@ def _result_differences(
     kept = [row[:n] for row, n in zip(tokens, counts, strict=False)]
     if kept != expected.new_tokens:
         yield from _rows(batch, "new_tokens", expected.new_tokens, kept)
-    dummies = [row.request_id for row in batch.generations if _is_dummy(row.request_id)]
-    real = len(batch.rows) - len(dummies)  # dummies come last
+    dummies = (IDLE_ID, PADDING_ID_BASE - batch.draft_len)
+    real = sum(row.request_id not in dummies for row in batch.rows)  # dummies come last
     for name in ("next_draft_tokens", "next_new_tokens"):
         wanted, got = getattr(expected, name), listed(getattr(found, name))
         if got[:real] != wanted[:real] or len(got) != len(wanted):
             yield from _rows(batch, name, wanted[:real], got[:real])
             yield _difference(name, f"{len(wanted)} rows", f"{len(got)} rows")
-
-
-def _is_dummy(request_id: int) -> bool:
-    return request_id == IDLE_ID or request_id >= PADDING_ID_BASE // 2
 
 
 def _rows(batch: Batch, field: str, expected: Sequence[Any], found: Any) -> Iterator[Divergence]:
@@ -101,7 +98,7 @@ def _state_differences(
         yield _difference("free_slots", expected.free_slots, list(found.free_slots))
     if failed:
         return
-    if found.batch_to_slot is not None and batch.mode in ("eager", "replay"):
+    if found.batch_to_slot is not None and batch.mode not in UNDONE:
         rows = listed(found.batch_to_slot)[: len(expected.batch_to_slot)]
         contexts = len(batch.contexts)  # nobody reads theirs: seeding decides
         got = expected.batch_to_slot[:contexts] + rows[contexts:]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-ORACLES = ("comparison", "invariant", "plain decode", "recordings", "exception", "hang")
+Oracle = Literal["comparison", "invariant", "plain decode", "recordings", "exception", "hang"]
 
 
 @dataclass(slots=True)
 class Divergence(Exception):
     """The first thing that went wrong in a run.
 
-    oracle: one of ORACLES; field: what differs, or the invariant, or the exception's type;
+    oracle: who noticed; field: what differs, or the invariant, or the exception's type;
     step, event: index of the forward and of the event; row: index in the batch;
     whose: whom the place or the row found there belongs to.
     """
 
-    oracle: str
+    oracle: Oracle
     field: str
     expected: Any = None
     found: Any = None

@@ -44,9 +44,14 @@ class Engine:
         self.pending: tuple[Batch, StepResult] | None = None
 
     @property
+    def everybody(self) -> list[Request]:
+        """The requests that have not departed, admitted ones first."""
+        return [*self.running, *self.waiting]
+
+    @property
     def live(self) -> list[int]:
-        """Ordinals of the requests that have not departed."""
-        return [request.ordinal for request in (*self.running, *self.waiting)]
+        """Their ordinals."""
+        return [request.ordinal for request in self.everybody]
 
     # What the schedule does
 
@@ -121,14 +126,13 @@ class Engine:
     # How it does it
 
     def _find(self, ordinal: int) -> Request | None:
-        everybody = (*self.running, *self.waiting)
-        return next((request for request in everybody if request.ordinal == ordinal), None)
+        return next((request for request in self.everybody if request.ordinal == ordinal), None)
 
     def _submit(self, event: Submit) -> None:
         if event.request in self.submitted:
             return  # an ordinal names one request
         self.submitted.add(event.request)
-        ids = {request.request_id for request in (*self.running, *self.waiting)}
+        ids = {request.request_id for request in self.everybody}
         request_id = event.request + 1
         if event.same_id and self.last_departed is not None and self.last_departed not in ids:
             request_id = self.last_departed

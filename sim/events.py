@@ -205,7 +205,9 @@ def choose_config(choices: Choices) -> Config:
     if about == "sampled":
         schedule = _schedule(config, digits) if digits.below(2) else None
         config = replace(config, use_rejection_sampling=True, vocab_size=6)
-        return replace(config, draft_len_schedule=schedule, graph_batch_sizes=sizes)
+        config = replace(config, draft_len_schedule=schedule, graph_batch_sizes=sizes)
+        d2t: tuple[int, ...] | None = (None, None, (5, 2, 0, 3, 4), (4, 1))[digits.below(4)]
+        return replace(config, d2t=d2t, drawn_uniforms=digits.below(2) == 1)
     if about == "autonomous":
         config = replace(config, target="autonomous", vocab_size=3)
     if about == "schedule" or (about == "autonomous" and digits.below(2)):

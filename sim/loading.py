@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from draftproof.reference.vocabulary import Collaborators, Config, ConfigError, Worker
 from draftproof.sim.errors import ImplementationError
@@ -33,7 +32,7 @@ def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = Non
 
     def make(config: Config, collaborators: Collaborators) -> Worker:
         try:
-            worker: Any = factory(config, device, collaborators, **(options or {}))
+            worker: Worker = factory(config, device, collaborators, **(options or {}))
         except ConfigError:
             raise  # this case is not for this worker
         except (Exception, SystemExit) as error:
@@ -46,8 +45,7 @@ def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = Non
                 raise ImplementationError(
                     f"implementation {name!r}: {type(worker).__name__} has no method {method}()"
                 )
-        made: Worker = worker
-        return made
+        return worker
 
     return make
 

@@ -37,10 +37,10 @@ class Watch(Protocol):
 
 @dataclass(slots=True)
 class Checked:
-    """What a check has seen: forwards, fields never shown, faults a worker has no seam for."""
+    """What a check has seen: forwards, fields of the state not shown, faults that met no seam."""
 
     steps: int = 0
-    hidden_fields: set[str] = field(default_factory=set)
+    not_checked: set[str] = field(default_factory=set)
     faults_without_seam: int = 0
 
 
@@ -133,7 +133,7 @@ class _Side:
         """After a failed step only the slots, until a prepare() that is not undone."""
         with _blamed(self.timeout, "a state as `WorkerState` describes it"):
             state = self.worker.state()
-            self.checked.hidden_fields.update(hidden_fields(self.config, state))
+            self.checked.not_checked.update(not_shown(self.config, state))
             difference = state_difference(
                 self.config, expected.batch, expected.state, state, self.failed
             )
@@ -141,7 +141,7 @@ class _Side:
             raise difference
 
 
-def hidden_fields(config: Config, state: WorkerState) -> set[str]:
+def not_shown(config: Config, state: WorkerState) -> set[str]:
     """Fields that this worker does not show although its configuration has them."""
     absent = set() if config.use_rejection_sampling else {"draft_probs"}
     return {name for name in SHOWN if getattr(state, name) is None} - absent

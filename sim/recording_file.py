@@ -11,6 +11,7 @@ import msgspec
 from draftproof.reference.config import checked
 from draftproof.reference.vocabulary import Config, ConfigError
 from draftproof.sim.errors import FileError
+from draftproof.sim.files import NOT_JSON, decode_header, read_whole
 
 FORMAT = "dspark-step-recording"
 VERSION = 1
@@ -18,8 +19,6 @@ VERSION = 1
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
 """What memory is set aside for: a damaged number must not fill it."""
-
-_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Strict(msgspec.Struct, forbid_unknown_fields=True):
@@ -107,18 +106,15 @@ class RecordedStep(_Strict):
 
 def load(path: Path) -> tuple[Config, list[RecordedStep]]:
     """Read a recording. Raises FileError for a torn, foreign or unknown file."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from error
+    lines = read_whole(path).split(b"\n")
     if lines[-1] != b"":
         raise FileError(f"{path}: torn: the last line has no end")
-    config = _load_header(path, lines[0])
+    config = _config(path, lines[0])
     steps = []
     for number, line in enumerate(lines[1:-1], start=2):
         try:
             steps.append(msgspec.json.decode(line, type=RecordedStep))
-        except _NOT_JSON as error:
+        except NOT_JSON as error:
             raise FileError(f"{path}, line {number}: not a step of a recording: {error}") from error
     if not steps:
         raise FileError(f"{path}: no step after the first line, so nothing to check")
@@ -126,20 +122,10 @@ def load(path: Path) -> tuple[Config, list[RecordedStep]]:
     return replace(config, max_num_tokens=tokens), steps
 
 
-def _load_header(path: Path, line: bytes) -> Config:
+def _config(path: Path, line: bytes) -> Config:
+    header = decode_header(line, FORMAT, VERSION, str(path))
     try:
-        loose = msgspec.json.decode(line)
-    except _NOT_JSON as error:
-        raise FileError(f"{path}: not a {FORMAT} file") from error
-    if not isinstance(loose, dict) or loose.get("format") != FORMAT:
-        raise FileError(f"{path}: not a {FORMAT} file")
-    if loose.get("version") != VERSION:
-        raise FileError(
-            f"{path}: version {loose.get('version')!r} of {FORMAT}; "
-            f"this draftproof reads version {VERSION}"
-        )
-    try:
-        recorded = msgspec.convert(loose, _Header, str_keys=True).config
+        recorded = msgspec.convert(header, _Header, str_keys=True).config
         return checked(
             Config(
                 max_draft_len=recorded.block_size,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from draftproof.reference.config import lookup
 from draftproof.reference.drafter import make_drafter
-from draftproof.reference.model import make as make_model
+from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import (
     IDLE_ID,
     PADDING_ID_BASE,
@@ -24,34 +24,28 @@ from draftproof.reference.vocabulary import (
 )
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import InjectedFault
+from draftproof.sim.lockstep import MakeWorker
 from draftproof.sim.packing import hidden_rows
 from draftproof.sim.recording_file import RecordedRow, RecordedStep, load
-
-MakeWorker = Callable[[Config, str, Collaborators], Worker]
+from draftproof.sim.run import Faults
 
 DIGITS = 128 * 128
 """Hidden rows hold incarnation and position modulo this (semantics, section 8a)."""
 
 
-def validate(path: Path, make: MakeWorker = make_model) -> int:
+def validate(path: Path, make: MakeWorker = Model) -> int:
     """Drive a worker through a recording; returns the number of steps.
 
     Raises Divergence (expected: the worker's; found: the recording's) and FileError.
     """
     config, steps = load(path)
-    armed: list[str] = []
-
-    def at(seam: str) -> None:
-        if seam in armed:
-            raise InjectedFault(seam)
-
-    worker = make(config, "cpu", Collaborators(at=at, drafter=make_drafter(config)))
-    past = _Past()
+    faults, past = Faults(), _Past()
+    worker = make(config, Collaborators(faults.at, make_drafter(config)))
     for index, step in enumerate(steps):
         try:
             _check_batch(config, step)
             past.check(step)
-            armed[:] = ["draft"] if step.failed else []
+            faults.arm("draft" if step.failed else None)
             _drive(worker, config, index, step)
             for difference in _differences(worker.state(), step):
                 raise difference

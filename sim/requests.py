@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from draftproof.reference.vocabulary import ContextRow, GenerationRow
 from draftproof.sim.events import Submit
+from draftproof.sim.target import seed
 
 
 @dataclass(slots=True)
@@ -63,6 +64,7 @@ class Request:
             position=self.computed,
             proposed=min(len(self.drafts), draft_len),
             greedy=not self.asked.sampled,
+            seed=seed(self.incarnation),
         )
 
     def restart(self) -> None:

@@ -80,6 +80,11 @@ def target_probs(
     return probs
 
 
+def seed(incarnation: int) -> int:
+    """What a request draws its own random numbers from: 64 bits, in which both halves matter."""
+    return _mix(incarnation, 0, 2) | _mix(incarnation, 1, 2) << 40 | 1 << 63
+
+
 def uniform(incarnation: int, position: int, purpose: int) -> float:
     """A number in (0, 1], often a coarse one, so that ties u * p = q occur."""
     noise = _mix(incarnation, position, 100 + purpose)

@@ -5,9 +5,7 @@ JSON lines: one header, then one event a line, so that a person can read and cut
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,13 +14,12 @@ import msgspec
 
 from draftproof.reference.config import checked
 from draftproof.reference.vocabulary import Config, ConfigError
-from draftproof.sim.errors import FileError, UsageError
+from draftproof.sim.errors import FileError
 from draftproof.sim.events import AnyEvent
+from draftproof.sim.files import NOT_JSON, decode_header, read_whole, write_whole
 
 FORMAT = "draftproof-trace"
 VERSION = 1
-
-_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Trace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +77,7 @@ def encode(trace: Trace) -> bytes:
 def decode(data: bytes, name: str) -> Trace:
     """Read the bytes of a trace file; `name` is for messages. Raises FileError."""
     lines = data.split(b"\n")
-    header = _decode_header(lines[0], name)
+    header = _header(lines[0], name)
     if lines[-1] != b"" or len(lines) != header.num_events + 2:
         raise FileError(
             f"{name}: torn: its header announces {header.num_events} events, "
@@ -90,7 +87,7 @@ def decode(data: bytes, name: str) -> Trace:
     for number, line in enumerate(lines[1:-1], start=2):
         try:
             events.append(msgspec.json.decode(line, type=AnyEvent))
-        except _NOT_JSON as error:
+        except NOT_JSON as error:
             raise FileError(f"{name}, line {number}: not an event: {error}") from error
     unknown = header.config.keys() - Config.__dataclass_fields__.keys()
     if unknown:
@@ -110,59 +107,21 @@ def decode(data: bytes, name: str) -> Trace:
     )
 
 
-def _decode_header(line: bytes, name: str) -> _Header:
+def _header(line: bytes, name: str) -> _Header:
     try:
-        loose = msgspec.json.decode(line)
-    except _NOT_JSON as error:
-        raise FileError(f"{name}: not a {FORMAT} file: {error}") from error
-    if not isinstance(loose, dict) or loose.get("format") != FORMAT:
-        raise FileError(f"{name}: not a {FORMAT} file")
-    if loose.get("version") != VERSION:
-        raise FileError(
-            f"{name}: version {loose.get('version')!r} of {FORMAT}; "
-            f"this draftproof reads version {VERSION}, so use the one that wrote it"
-        )
-    try:
-        return msgspec.convert(loose, _Header)
+        return msgspec.convert(decode_header(line, FORMAT, VERSION, name), _Header)
     except msgspec.ValidationError as error:
         raise FileError(f"{name}, line 1: {error}") from error
 
 
 def load(path: Path) -> Trace:
     """Read a trace file. Raises FileError."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from error
-    return decode(data, str(path))
+    return decode(read_whole(path), str(path))
 
 
 def save(trace: Trace, path: Path) -> None:
     """Write a trace file. Raises UsageError if it cannot."""
     write_whole(encode(trace), path)
-
-
-def check_writable(directory: Path) -> None:
-    """Raise UsageError, before any work is done, if no trace could be saved there."""
-    probe = directory / f".probe.{os.getpid()}"
-    write_whole(b"", probe)
-    probe.unlink()
-
-
-def write_whole(data: bytes, path: Path) -> None:
-    """Replace a file as a whole or not at all, whatever happens meanwhile."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def cut(trace: Trace, events: Sequence[AnyEvent]) -> Trace:

@@ -105,8 +105,13 @@ def sampled(
     )
 
 
+def lent(config: Config, at: Callable[[str], None] = lambda seam: None) -> Collaborators:
+    """What a worker gets; unless `at` says otherwise, no faults are injected."""
+    return Collaborators(at, make_drafter(config))
+
+
 def make_model(config: Config, at: Callable[[str], None] = lambda seam: None) -> Model:
-    return Model(config, Collaborators(at=at, drafter=make_drafter(config)))
+    return Model(config, lent(config, at))
 
 
 def run(model: Model, batch: Batch) -> StepResult:

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from draftproof.reference.model import Model
-from draftproof.reference.vocabulary import Batch, Collaborators, Config, StepResult, WorkerState
+from draftproof.reference.vocabulary import Batch, StepResult, WorkerState
 from draftproof.sim.lockstep import MakeWorker
 
 
@@ -50,8 +50,3 @@ def plain(state: WorkerState) -> WorkerState:
     shown.windows = [[list(rows) for rows in stages] for stages in shown.windows]
     shown.confidence_logits = [list(row) for row in shown.confidence_logits]  # no row twice
     return shown
-
-
-def honest(config: Config, lent: Collaborators) -> Model:
-    """The model itself."""
-    return Model(config, lent)

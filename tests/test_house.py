@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from command import clean
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("reference", "gpu", "sim", "properties", "fuzz")
@@ -269,9 +270,13 @@ def test_a_registry_host_is_found(tmp_path: Path) -> None:
 
 def run_outside(tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """This Python in a folder outside the repository, without a path to it in the environment."""
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
-        [sys.executable, *args], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        [sys.executable, *args],
+        cwd=tmp_path,
+        env=clean(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

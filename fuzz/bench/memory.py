@@ -13,8 +13,8 @@ from draftproof.sim.errors import NoVerdict
 
 PART = "memory"
 TOLERANCE = Goal(2.0)
-"""MiB. Memory comes and goes by whole arenas of the allocator, 1 MiB each, so it moves by one or two
-without any leak; one of 30 bytes a step would show as more."""
+"""MiB. Memory comes and goes by whole arenas of the allocator, 1 MiB each, so it moves by one or
+two without any leak; one of 30 bytes a step would show as more."""
 
 SAMPLES = 10
 """From the first and from the last tenth of the steps, of which the median counts."""

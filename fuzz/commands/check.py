@@ -16,10 +16,11 @@ from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import ImplementationError, NoVerdict
+from draftproof.sim.files import check_writable
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import Checked
 from draftproof.sim.run import Run
-from draftproof.sim.traces import Trace, check_writable
+from draftproof.sim.traces import Trace
 
 TWICE_EVERY = 20
 """One case in so many is run twice, so that non-determinism is itself found."""

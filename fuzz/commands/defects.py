@@ -15,8 +15,9 @@ from draftproof.fuzz.drivers import Found, find_hypothesis, find_seeded
 from draftproof.fuzz.failures import examine
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import UsageError
+from draftproof.sim.files import write_whole
 from draftproof.sim.recordings import validate
-from draftproof.sim.traces import Trace, save, write_whole
+from draftproof.sim.traces import Trace, save
 
 SEEDED_STEPS = 20_000
 HYPOTHESIS_EXAMPLES = 1_000
@@ -86,11 +87,10 @@ def minimal_trace(defect: Defect, subject: Subject, found: Found) -> Trace:
 
 def seen_by_recordings(subject: Subject, folder: Path = Path("tests/data/recordings")) -> bool:
     """Whether a faulty worker disagrees with a recording of the public one."""
-    make = subject.make
-    assert make is not None
+    assert subject.make is not None
     for path in sorted(folder.glob("*.jsonl")):
         try:
-            validate(path, lambda config, device, friends: make(config, friends))
+            validate(path, subject.make)
         except Divergence:
             return True
     return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from draftproof.fuzz.cases import Subject
 from draftproof.fuzz.report import failure_report
 from draftproof.fuzz.subjects import failure_of, subject_of
 from draftproof.fuzz.supervise import Beacon, supervised
@@ -18,7 +17,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     trace = load(arguments.trace)
-    subject: Subject = subject_of(trace, arguments, beacon)
+    subject = subject_of(trace, arguments, beacon)
     beacon.show(trace)
     divergence = failure_of(subject, trace)
     if divergence is None:

@@ -8,7 +8,8 @@ from draftproof.fuzz.failures import examine
 from draftproof.fuzz.subjects import failure_of, subject_of
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.sim.errors import UsageError
-from draftproof.sim.traces import check_writable, load, save
+from draftproof.sim.files import check_writable
+from draftproof.sim.traces import load, save
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -18,10 +18,12 @@ from draftproof.gpu.kernels.attention import sink_attention
 from draftproof.gpu.kernels.draft_model import norm_rotary
 from draftproof.gpu.kernels.exact_drafter import Confidences, Draws, draft
 from draftproof.gpu.kernels.markov import markov_chain, markov_chain_sampled
+from draftproof.gpu.kernels.philox import uniforms
 from draftproof.gpu.kernels.probabilities import scatter_vocabulary, write_one_hot
 from draftproof.gpu.kernels.rejection import reject
 from draftproof.gpu.kernels.windows import NormRotary, write_normed_windows, write_windows
 from draftproof.gpu.operations import Accepted, Counters, Prompt, Verified
+from draftproof.gpu.philox import Seeds
 from draftproof.gpu.rejection import Sampling
 
 ROWS, SLOTS = 64, 256
@@ -51,9 +53,11 @@ def _decisions(block: int) -> Iterator[Case]:
         proposed=_ints(ROWS),
         greedy=_flags(ROWS),
         accept_uniforms=_floats(ROWS, block),
-        recover_uniforms=_floats(ROWS),
-        draft_uniforms=_floats(ROWS, block),
+        recover_uniforms=_floats(ROWS, block + 1),
+        draft_uniforms=_floats(ROWS, block + 1, block),
     )
+    seeds = Seeds(*(_ints(ROWS) for _ in Seeds._fields))
+    yield Case("random numbers", partial(uniforms, seeds, 2 * block + 1))
     probs, narrow = _floats(SLOTS + 1, block, VOCAB), _floats(ROWS, block, DRAFT_VOCAB)
     for name, limits in (("uniform", None), ("ragged", windows)):
         yield Case(f"strict, {name}", partial(verify, drafts, target, limits, _counters()))

@@ -63,6 +63,7 @@ def reject(
         recover_kernel,
         (programs(rows, block),),
         *(*rule, sampling.recover_uniforms, *counters[:5], *partial, out.tokens, *out[2:]),
+        *sampling.recover_uniforms.stride(),
         *(rows, width - 1, vocab, pieces, counters.ctx_len.shape[0] - 1, counters.width),
         BLOCK_R=power_of_two(width),
         BLOCK_PIECES=power_of_two(pieces),
@@ -130,13 +131,17 @@ def residual_kernel(
     tl.store(counts_out + g, accepted + 1, mask=row & (tl.program_id(1) == 0))
 
 
-@triton.jit(do_not_specialize=["rows", "r", "pieces", "scratch", "width"])
+@triton.jit(
+    do_not_specialize=[
+        "uniforms_stride", "ending_stride", "rows", "r", "pieces", "scratch", "width",
+    ]
+)  # fmt: skip
 def recover_kernel(
     drafts, q, p, seq_slots, proposed, windows,
     drafts_stride, q_stride, q_row_stride, p_stride, p_row_stride, uniforms,
     ctx_len, valid_len, initialized, slots, positions,
     sums, lasts, last_qs, counts, tokens_out, old_out, start_out, valid_out,
-    rows, r, vocab, pieces, scratch, width,
+    uniforms_stride, ending_stride, rows, r, vocab, pieces, scratch, width,
     PIECE: tl.constexpr, BLOCK_ROWS: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_PIECES: tl.constexpr,
 ):  # fmt: skip
@@ -145,7 +150,8 @@ def recover_kernel(
     row = g < rows
     count = tl.load(counts + g, mask=row, other=1)
     seq = tl.load(seq_slots + g, mask=row, other=0)
-    u = tl.load(uniforms + g, mask=row, other=1.0)
+    u_at = uniforms + g * uniforms_stride + (count - 1) * ending_stride
+    u = tl.load(u_at, mask=row, other=1.0)
     s = tl.arange(0, BLOCK_PIECES)[None, :]
     here = row[:, None] & (s < pieces)
     at = g[:, None] * pieces + s

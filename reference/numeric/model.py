@@ -1,7 +1,7 @@
 """The draft model of section 8b: from captured rows to windows, from a bonus to a block.
 
-Where the text is silent [D]: the last stage is followed by an RMSNorm, as in the public source
-(`modeling_dspark.py`, `forward_head`), and h_k, which the heads read, is what it gives.
+The last stage is followed by an RMSNorm, and h_k, which the heads read, is what it gives (section
+19; `forward_head` in the public `modeling_dspark.py`).
 """
 
 from __future__ import annotations

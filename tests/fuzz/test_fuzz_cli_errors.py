@@ -87,7 +87,7 @@ def test_a_trace_that_cannot_be_read_is_3(folder: Path, command: tuple[str, ...]
     (folder / "t.jsonl").write_bytes(later + b"".join(events))
     assert sentence(folder, 3, *command, "t.jsonl") == (
         "t.jsonl: version 2 of draftproof-trace; "
-        "this draftproof reads version 1, so use the one that wrote it"
+        "this draftproof reads version 1, so the file needs another one"
     )
     assert sentence(folder, 3, *command, "none.jsonl") == (
         "none.jsonl: cannot be read: No such file or directory"

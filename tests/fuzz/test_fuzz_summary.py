@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from batches import small
 from schedules import BUSY, play
-from spoilers import honest
 
 from draftproof.fuzz.summary import Summary, returns
+from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.events import AnyEvent, Cancel, Step, Submit, Warmup
 from draftproof.sim.lockstep import Checked, check
@@ -17,7 +17,7 @@ from draftproof.sim.lockstep import Checked, check
 
 def summary(config: Config, *events: AnyEvent) -> Summary:
     run, total = play(config, *events), Summary()
-    total.add(run, check(run, honest))
+    total.add(run, check(run, Model))
     return total
 
 
@@ -110,12 +110,12 @@ def test_padding_ragged_and_sampled_steps_are_counted() -> None:
 def test_what_was_not_checked_is_not_counted_as_exercised() -> None:
     """If this fails, a case that ended early counts whole."""
     run, total = play(small(), *BUSY), Summary()
-    total.add(run, Checked(steps=2, hidden_fields={"windows"}, faults_without_seam=1))
+    total.add(run, Checked(steps=2, not_checked={"windows"}, faults_without_seam=1))
     assert (total.steps, total.requests, total.mixed, total.warmups) == (2, 2, 1, 0)
     assert total.accepted == {0: 1, 1: 1, 2: 1}
-    total.add(run, Checked(steps=0, hidden_fields={"draft_seq"}, faults_without_seam=1))
+    total.add(run, Checked(steps=0, not_checked={"draft_seq"}, faults_without_seam=1))
     assert (total.cases, total.steps, total.requests) == (2, 2, 2)
-    assert total.hidden_fields == {"windows", "draft_seq"}
+    assert total.not_checked == {"windows", "draft_seq"}
     assert total.faults_without_seam == 2
 
 
@@ -123,7 +123,7 @@ def test_the_summary_as_people_read_it() -> None:
     """If this fails, the text has changed: see that it still says everything."""
     total = summary(small(), *BUSY)
     total.faults_without_seam = 1234
-    total.hidden_fields = {"windows", "draft_seq"}
+    total.not_checked = {"windows", "draft_seq"}
     total.refused = Counter({"one stage only": 2})
     total.transitions.update({(3, 0): 2000, (0, 1): 1, (1, 3): 1, (3, 2): 1})
     assert total.lines() == [

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from device import DEVICE
 
 from draftproof.gpu.kernels.loading import prepare
 from draftproof.gpu.worker import DSparkWorker, make
@@ -22,7 +23,7 @@ from draftproof.reference.vocabulary import (
 )
 
 torch.set_num_threads(1)
-prepare(torch.device("cpu"))  # before anything imports triton
+prepare(DEVICE)  # before anything imports triton
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def build() -> Callable[..., Batch]:
 
 @pytest.fixture
 def worker() -> Callable[..., DSparkWorker]:
-    """Makes a poisoned worker on the CPU: K = 3, W = 8, 2 stages, S = 4 unless told otherwise.
+    """Makes a poisoned worker: K = 3, W = 8, 2 stages, S = 4 unless told otherwise.
 
     options: those of `make`.
     """
@@ -46,7 +47,7 @@ def worker() -> Callable[..., DSparkWorker]:
         sizes = {"max_draft_len": 3, "window_size": 8, "num_stages": 2, "max_num_requests": 4}
         config = Config(**{"poison": True, **sizes, **settings})
         lent = Collaborators(at, drafter=lambda *_: ([], []))
-        return make(config, "cpu", lent, **options)
+        return make(config, DEVICE.type, lent, **options)
 
     return start
 

@@ -20,7 +20,8 @@ from draftproof.reference.vocabulary import IDLE_ID, PADDING_ID_BASE, Batch
 
 Start = Callable[..., DSparkWorker]
 BLOCK = 3
-KINDS = ("greedy", "ragged", "sampled", "ragged and sampled", "idle")
+KINDS = ("greedy", "ragged", "sampled", "ragged and sampled", "drawn", "idle")
+UNIFORMS = ("accept_uniforms", "recover_uniforms", "draft_uniforms")
 
 
 def generations(kind: str, r: int) -> Batch:
@@ -30,11 +31,12 @@ def generations(kind: str, r: int) -> Batch:
     padding = gen(PADDING_ID_BASE - r, r, incarnation=0, seq_slot=4)
     rows = gen(7, 3, proposed=r), gen(8, 5, 2, seq_slot=1, proposed=max(0, r - 1)), *[padding] * 2
     windows: dict[str, Any] = {"verify_lens": (1 + r, 1, 1, 1)} if "ragged" in kind else {}
-    if "sampled" not in kind:
+    if kind in ("greedy", "ragged"):
         return make_batch(*rows, r=r, **windows)
     batch = sampled(*rows, r=r, draft=[0.5] * (4 * BLOCK), **windows)
     mixed = (replace(batch.generations[0], greedy=False), *batch.generations[1:])
-    return replace(batch, generations=mixed)
+    given: dict[str, Any] = dict.fromkeys(UNIFORMS) if kind == "drawn" else {}
+    return replace(batch, generations=mixed, **given)
 
 
 @pytest.mark.parametrize("kernels", ["eager", "triton"])

@@ -55,6 +55,16 @@ def test_bad_buffers_are_refused_before_any_change(
     assert repr(ours.state()) == before
 
 
+def test_more_token_rows_than_fit_are_refused(
+    build: Callable[..., Batch], worker: Callable[..., DSparkWorker]
+) -> None:
+    """If this fails, the hidden rows of a large batch are cut off, or written past their room."""
+    ours = worker(max_num_tokens=16)
+    ours.prepare(build(3, [(1, 1, 0, 12)], [(2, 2, 5, 1)]))
+    with pytest.raises(BatchError, match="17 token rows in a batch, more than 16"):
+        ours.prepare(build(3, [(1, 1, 0, 13)], [(2, 2, 5, 1)]))
+
+
 @pytest.mark.parametrize(
     ("ids", "padding", "message"),
     [

@@ -54,12 +54,12 @@ def test_static_arrays_are_poison_where_a_step_did_not_write() -> None:
         assert arrays.device["i"].tolist() == [POISON_INTEGER] * 3
         arrays.begin()
         arrays.host["f"][:1], arrays.host["b"][:2], arrays.host["i"][:2] = 1, (2, 3), (4, 5)
-        arrays.send("i")
+        arrays.send("i", 2)
         assert arrays.device["f"].nan_to_num(9).tolist() == [1, 9, 9]
         assert arrays.device["b"].tolist() == [2, 3, *[POISON_BYTE] * 3]
         assert arrays.device["i"].tolist() == [4, 5, POISON_INTEGER]
         arrays.begin()
-        arrays.send("f")  # poisoned arrays travel whole
+        arrays.send("f", 0)  # poisoned arrays travel whole
 
 
 def test_without_poison_arrays_keep_what_they_had() -> None:
@@ -70,7 +70,7 @@ def test_without_poison_arrays_keep_what_they_had() -> None:
     assert (arrays.device["a"].tolist(), arrays.device["z"].tolist()) == ([7, 7], [0, 0])
     arrays.begin()
     arrays.host["a"][0] = arrays.host["z"][0] = 1
-    arrays.send("a")
+    arrays.send("a", 2)
     assert (arrays.device["a"].tolist(), arrays.device["z"].tolist()) == ([1, 7], [0, 0])
 
 
@@ -82,7 +82,7 @@ def test_arrays_stay_where_they_are(worker: Callable[..., DSparkWorker]) -> None
         batch = make_batch(*(gen(1 + i, 3, seq_slot=i) for i in range(count)), r=3)
         ours.prepare(batch)
         ours.forward(batch)
-        inputs = ours.inputs.read(batch)
+        inputs = ours.inputs.read(batch, ours.operations.uniforms)
         assert inputs.drafts.data_ptr() == places["drafts"]
         assert inputs.target.data_ptr() == places["target_tokens"]
         assert ours.memory.batch_to_slot.data_ptr() == places["batch_to_slot"]

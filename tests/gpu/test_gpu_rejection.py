@@ -29,8 +29,8 @@ def one_row(
         proposed=torch.tensor([r if proposed is None else proposed]),
         greedy=torch.tensor([False]),
         accept_uniforms=torch.tensor([accept], dtype=torch.float32),
-        recover_uniforms=torch.tensor([recover]),
-        draft_uniforms=torch.empty(1, len(p)),
+        recover_uniforms=torch.full((1, r + 1), recover),
+        draft_uniforms=torch.empty(1, r + 1, len(p)),
     )
     windows = None if window is None else torch.tensor([window])
     row = torch.tensor([drafts], dtype=torch.int64)

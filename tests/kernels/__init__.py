@@ -1,8 +1,9 @@
-"""Triton kernels, interpreted, against their eager twins."""
+"""Triton kernels against their eager twins, interpreted unless DRAFTPROOF_DEVICE names a GPU."""
 
 import torch
+from device import DEVICE
 
 from draftproof.gpu.kernels.loading import prepare
 
 torch.set_num_threads(1)
-prepare(torch.device("cpu"))  # before anything imports triton
+prepare(DEVICE)  # before anything imports triton

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from device import DEVICE
 from torch import Tensor
 
 from draftproof.gpu.operations import Counters
@@ -15,7 +16,7 @@ class Numbers:
     """Random tensors from a seed."""
 
     def __init__(self, seed: int) -> None:
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator(DEVICE).manual_seed(seed)
 
     def ints(self, low: int, high: int, *shape: int) -> Tensor:
         """int64, low … high inclusive."""
@@ -59,8 +60,8 @@ class Numbers:
             proposed=self.ints(0, r, rows),
             greedy=self.flags(rows),
             accept_uniforms=self.uniform(rows, r),
-            recover_uniforms=self.uniform(rows),
-            draft_uniforms=self.uniform(rows, block),
+            recover_uniforms=self.uniform(rows, r + 1),
+            draft_uniforms=self.uniform(rows, r + 1, block),
         )
 
 
@@ -74,8 +75,8 @@ def same(found: Tensor, expected: Tensor) -> None:
 
 def cloned(counters: Counters) -> Counters:
     """The same numbers in memory of their own."""
-    state = (tensor.clone() for tensor in counters[:3])
-    return Counters(*state, *counters[3:])
+    ctx_len, valid_len, initialized = (tensor.clone() for tensor in counters[:3])
+    return counters._replace(ctx_len=ctx_len, valid_len=valid_len, initialized=initialized)
 
 
 def same_counters(found: Counters, expected: Counters) -> None:

@@ -33,7 +33,9 @@ def worker() -> None:
 def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, whoever lacks Triton gets a stack trace instead of what to install."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="needs Triton, which is not installed: install draftproof"):
+    with pytest.raises(
+        ValueError, match="needs Triton, which is not installed: install draftproof"
+    ):
         worker()
 
 

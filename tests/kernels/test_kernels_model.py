@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from device import DEVICE
 
 from draftproof.gpu.dispatch import draft_operations
 from draftproof.gpu.draft_model.model import DraftModel
@@ -55,10 +56,9 @@ def test_a_kernel_does_what_its_twin_does(
 
 def test_a_whole_draft_model_on_kernels() -> None:
     """If this fails, a twin has another signature or layout than the function it stands for."""
-    weights = random_weights(SHAPE, torch.float32, "cpu")
-    cpu = torch.device("cpu")
-    kernels = DraftModel(SHAPE, weights, draft_operations("triton", cpu))
-    eager = DraftModel(SHAPE, weights, draft_operations("eager", cpu))
+    weights = random_weights(SHAPE, torch.float32, DEVICE)
+    kernels = DraftModel(SHAPE, weights, draft_operations("triton", DEVICE))
+    eager = DraftModel(SHAPE, weights, draft_operations("eager", DEVICE))
     numbers = Numbers(1)
     captured, frames = [numbers.normal(5, 64) for _ in range(2)], torch.arange(5) + 3
     torch.testing.assert_close(

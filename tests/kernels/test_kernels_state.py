@@ -6,7 +6,6 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
-import torch
 
 from draftproof.gpu.kernels import acceptance, exact_drafter, probabilities, rejection, windows
 from kernels import checks

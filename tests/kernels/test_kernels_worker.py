@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from draftproof.fuzz.cases import Subject
-from draftproof.gpu.worker import make
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Seeded
 from draftproof.sim.divergence import Divergence
@@ -23,9 +23,8 @@ SMALL = Config(
 SCHEDULE = ((1, 3), (2, 0), (3, 2))
 
 
-def config(**changes: object) -> Config:
-    fields = {name: getattr(SMALL, name) for name in Config.__slots__}
-    return Config(**{**fields, **changes})
+def config(**changes: Any) -> Config:
+    return replace(SMALL, **changes)
 
 
 CASES = {
@@ -51,7 +50,8 @@ def test_all_recordings_are_here() -> None:
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_recording(path: Path) -> None:
     """If this fails, kernels leave other slots, counters or frames than a live worker's."""
-    assert validate(path, partial(make, kernels="triton")) > 0
+    worker = load("draftproof.gpu.worker:make", "cpu", {"kernels": "triton"})
+    assert validate(path, worker) > 0
 
 
 @pytest.mark.parametrize("graphs", ["off", "on"])

@@ -188,6 +188,12 @@ def drafts_whose_probabilities_are_elsewhere(fed: Fed, history: History) -> Fed 
     return None
 
 
+@breaks("I10", Fed)
+def the_seed_of_another(fed: Fed, history: History) -> Fed | None:
+    real = real_generations(fed.batch, history)
+    return with_generation(fed, 0, seed=fed.batch.generations[0].seed + 1) if real else None
+
+
 def wrong_number(name: str) -> None:
     @breaks("I10", Fed, name)
     def a_random_number_of_another(fed: Fed, history: History) -> Fed | None:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from draftproof.reference.drafter import make_drafter
+from batches import lent
+
 from draftproof.reference.model import Model
-from draftproof.reference.vocabulary import UNDONE, Batch, Collaborators, Config, StepResult
+from draftproof.reference.vocabulary import UNDONE, Batch, StepResult
 from draftproof.sim.run import Run
-
-
-def lent(config: Config) -> Collaborators:
-    """What a worker gets when no faults are injected."""
-    return Collaborators(lambda seam: None, make_drafter(config))
 
 
 class Odd(Model):

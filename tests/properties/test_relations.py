@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from batches import lent
 from examples import share
 from hypothesis import given
 from hypothesis import strategies as st
 from planted import workers
-from planted.workers import Odd, lent, served
+from planted.workers import Odd, served
 
 from draftproof.fuzz.cases import seeded_case
 from draftproof.properties.relations import Choose, check_rows, eager, only, reversed_rows, spoiled

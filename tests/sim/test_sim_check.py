@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from batches import small
 from schedules import BUSY, play
-from spoilers import honest, plain, spoiled
+from spoilers import plain, spoiled
 
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import Batch, StepResult, WorkerState
@@ -87,7 +87,7 @@ def test_a_worker_is_made_once_and_is_alive_before_every_step() -> None:
     beats: list[int] = []
 
     def make(*given: Any) -> Model:
-        made.append(honest(*given))
+        made.append(Model(*given))
         return made[-1]
 
     run = play(small(), *BUSY)
@@ -225,7 +225,7 @@ def test_without_a_time_limit_a_check_may_run_in_any_thread() -> None:
     """If this fails, drivers cannot check runs in threads: signals belong to the main one."""
     steps: list[int] = []
     run = play(small(), *START)
-    thread = threading.Thread(target=lambda: steps.append(check(run, honest).steps))
+    thread = threading.Thread(target=lambda: steps.append(check(run, Model).steps))
     thread.start()
     thread.join()
     assert steps == [3]
@@ -246,7 +246,7 @@ def test_a_field_that_is_not_shown_is_reported_and_not_compared(name: str, sampl
     run = play(small(use_rejection_sampling=sampling), *BUSY)
     checked = check(run, Hides)
     assert checked.steps == 6
-    assert checked.hidden_fields == ({name} if sampling or name != "draft_probs" else set())
+    assert checked.not_checked == ({name} if sampling or name != "draft_probs" else set())
 
 
 # ---- oracles beside the comparison ---------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_a_breakdown_of_engine_and_model_is_told_last() -> None:
     assert len(run.events) == 4, "nothing happens after a breakdown"
     watcher = Watcher()
     with pytest.raises(Divergence) as info:
-        check(run, honest, [watcher])
+        check(run, Model, [watcher])
     assert info.value.signature == ("invariant", "batch")
     assert info.value.found == "a request id stands twice in the batch"
     assert info.value.event == 3

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from batches import small
 from schedules import BUSY, batches, play
-from spoilers import honest, plain, spoiled
+from spoilers import plain, spoiled
 
+from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import Config, StepResult, WorkerState
 from draftproof.sim.compare import describe_row
 from draftproof.sim.divergence import Divergence
@@ -53,7 +54,7 @@ def where(divergence: Divergence) -> dict[str, Any]:
 def test_the_schedule_is_what_the_cases_below_take_it_for() -> None:
     """If this fails, the other tests here look at the wrong rows and slots."""
     run = play(CONFIG, *BUSY)
-    assert check(run, honest).steps == 6
+    assert check(run, Model).steps == 6
     mixed = run.steps[STEP]
     assert (mixed.event, len(mixed.batch.contexts)) == (EVENT, 1)
     assert [row.request_id for row in mixed.batch.rows] == [3, 1, 2]

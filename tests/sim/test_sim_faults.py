@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from batches import small
 from schedules import play
-from spoilers import honest, plain, spoiled
+from spoilers import plain, spoiled
 
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import (
@@ -45,7 +45,7 @@ def caught(make: MakeWorker, *events: AnyEvent) -> Divergence:
 def test_a_fault_that_passes_is_as_it_should_be(seam: str) -> None:
     """If this fails, injected faults are reported as findings."""
     events = faulty(seam, Step(), Warmup(fault=seam), Step(), Step(fault=seam), Step())
-    assert checked(honest, *events) == Checked(steps=7)
+    assert checked(Model, *events) == Checked(steps=7)
 
 
 class Swallows(Model):

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from batches import make_batch, small
+from batches import lent, make_batch, small
 
-from draftproof.reference.drafter import make_drafter
 from draftproof.reference.model import Model
-from draftproof.reference.vocabulary import Collaborators, ConfigError
+from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.errors import ImplementationError
 from draftproof.sim.loading import load
 
-LENT = Collaborators(at=lambda seam: None, drafter=make_drafter(small()))
+LENT = lent(small())
 
 WORKER = """
 from draftproof.reference.model import Model

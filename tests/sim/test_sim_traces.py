@@ -16,17 +16,9 @@ from draftproof.reference.config import checked
 from draftproof.sim.choices import Seeded
 from draftproof.sim.errors import FileError, UsageError
 from draftproof.sim.events import Step, Submit, choose_config
+from draftproof.sim.files import check_writable, write_whole
 from draftproof.sim.run import simulate
-from draftproof.sim.traces import (
-    Trace,
-    check_writable,
-    cut,
-    decode,
-    encode,
-    load,
-    save,
-    write_whole,
-)
+from draftproof.sim.traces import Trace, cut, decode, encode, load, save
 
 TEXT = st.text(max_size=8)
 

@@ -1,0 +1,62 @@
+"""Files as a whole: read or refused with a sentence, written or left as they were."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from draftproof.sim.errors import FileError, UsageError
+
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a line raises that does not hold what it should."""
+
+
+def read_whole(path: Path) -> bytes:
+    """The bytes of a file. Raises FileError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def decode_header(line: bytes, form: str, version: int, name: str) -> dict[str, Any]:
+    """The first line of a file, which says of which format and version it is. Raises FileError."""
+    try:
+        header = msgspec.json.decode(line)
+    except NOT_JSON as error:
+        raise FileError(f"{name}: not a {form} file") from error
+    if not isinstance(header, dict) or header.get("format") != form:
+        raise FileError(f"{name}: not a {form} file")
+    if (found := header.get("version")) != version:
+        raise FileError(
+            f"{name}: version {found!r} of {form}; this draftproof reads version {version}, "
+            "so the file needs another one"
+        )
+    return header
+
+
+def check_writable(directory: Path) -> None:
+    """Raise UsageError, before any work is done, if nothing could be saved there."""
+    probe = directory / f".probe.{os.getpid()}"
+    write_whole(b"", probe)
+    probe.unlink()
+
+
+def write_whole(data: bytes, path: Path) -> None:
+    """Replace a file as a whole or not at all, whatever happens meanwhile."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
