@@ -18,7 +18,6 @@ from draftproof.reference.drafter import make_drafter, scattered
 from draftproof.reference.philox import uniform
 from draftproof.reference.vocabulary import (
     PURPOSES,
-    ROW_COMPONENTS,
     Batch,
     Collaborators,
     Config,
@@ -30,6 +29,7 @@ from draftproof.reference.vocabulary import (
 from draftproof.sim.choices import Choices, Seeded
 from draftproof.sim.compare import listed
 from draftproof.sim.lockstep import MakeWorker
+from draftproof.sim.packing import hidden_rows
 
 ROWS = 64
 BLOCK = 3
@@ -110,6 +110,24 @@ def decode(setting: Setting, make: MakeWorker, tokens: int) -> Emitted:
     return decoding.emitted
 
 
+def alike(pair: Pair, one: MakeWorker, other: MakeWorker, steps: int) -> tuple[int, int]:
+    """Decode with two workers until they differ; the steps that they did alike, and the tokens.
+
+    Draft lengths take turns, and no step is all-greedy.
+    """
+    left, right = Decoding(pair, one), Decoding(pair, other)
+    for step in range(steps):
+        pairs = [decoding.step(step % (BLOCK + 1), False) for decoding in (left, right)]
+        found, wanted = (
+            [listed(part) for part in (result.new_tokens_lens, result.next_new_tokens)]
+            for result in pairs
+        )
+        if found != wanted or left.emitted.rows != right.emitted.rows:
+            return step, 0
+        left.emitted.rows, right.emitted.rows = [[] for _ in range(ROWS)], [[] for _ in range(ROWS)]
+    return steps, 0
+
+
 class Decoding:
     """An engine as small as can be: the same rows in every step, all of them generations."""
 
@@ -159,7 +177,7 @@ class Decoding:
             ),
             drafts=array("q", [x for row in self.drafts for x in (*row[:proposed], *zeros)]),
             target_tokens=array("q", self._target(r) if all_greedy else [0] * rows),
-            hidden=array("b", [(step + i) % 128 for i in range(rows * ROW_COMPONENTS)]),
+            hidden=hidden_rows([(1 + g, p, 1 + r) for g, p in enumerate(self.positions)], step),
             all_greedy=all_greedy,
             target_probs=None if all_greedy else self._probs * rows,
         )

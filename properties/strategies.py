@@ -1,4 +1,4 @@
-"""Schedules for Hypothesis: `simulate` with Hypothesis behind the choices.
+"""Schedules for Hypothesis, which stands behind the choices.
 
 One draw an event keeps generation fast and lets Hypothesis delete events when it shrinks; a
 `RuleBasedStateMachine` draws several times and keeps its bookkeeping (`docs/bench.md`).
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Choices, Digits
 from draftproof.sim.engine import Engine
-from draftproof.sim.events import choose_config
-from draftproof.sim.run import MakeEngine, Run, simulate
+from draftproof.sim.events import Submit, choose_config, choose_event
+from draftproof.sim.run import MakeEngine, Run, Simulation
 
 _SPACE = st.binary(min_size=6, max_size=6)
 assert Digits.SPACE == 256**6
@@ -37,6 +38,17 @@ class HypothesisChoices:
         return self._draw(st.integers(0, n - 1))
 
 
+class _Drawn:
+    """Choices for one event, already drawn."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def below(self, n: int) -> int:
+        """The number: an event asks once, for the whole space."""
+        return self._number % n
+
+
 @st.composite
 def runs(
     draw: st.DrawFn,
@@ -44,7 +56,23 @@ def runs(
     make_engine: MakeEngine = Engine,
     make_config: Callable[[Choices], Config] = choose_config,
 ) -> Run:
-    """Whole runs of engine and model, for `draftproof.sim.lockstep.check`."""
+    """Whole runs of engine and model, for `draftproof.sim.lockstep.check`.
+
+    A draw of zero ends a schedule. So what Hypothesis draws at random is as long as it may be, and
+    what it makes simpler is short. An empty schedule shows nothing, and Hypothesis, which begins
+    with the simplest examples, gives them up soon when they are rejected.
+    """
     choices = HypothesisChoices(draw)
-    config = make_config(choices)
-    return simulate(config, choices, 1 + Digits(choices).below(max_events), make_engine)
+    simulation = Simulation(make_config(choices), make_engine)
+    submitted = 0
+    for _ in range(max_events):
+        number = choices.below(Digits.SPACE)
+        if not number:
+            break
+        live = simulation.engine.live
+        event = choose_event(simulation.config, _Drawn(number), live, submitted)
+        submitted += isinstance(event, Submit)
+        simulation.apply(event)
+    if not simulation.run.events:
+        reject()
+    return simulation.finish()

@@ -140,8 +140,8 @@ def _tell_failure(
     stem = stem.replace(" ", "_")
     first = save_new(trace, arguments.trace_dir, f"{stem}-whole")
     print(f"FAILED in case {index}; saved as {first}")
-    print("replaying and shrinking ...", flush=True)
     try:
+        print("replaying and shrinking ...", flush=True)  # from here on Ctrl-C is expected
         failure = examine(subject, trace, divergence)
     except KeyboardInterrupt:
         print(f"interrupted, so not shrunk:\n{divergence}")
