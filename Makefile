@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 
-.PHONY: check test lint bench gpu-check setup clean
+.PHONY: check test lint bench lossless gpu-check setup clean
 
 check: $(READY)
 	$(VENV)/bin/draftproof check $(ARGS)
@@ -20,6 +20,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(VENV)/bin/draftproof bench $(ARGS)
+
+# Every night: the law of sampled output, measured at full length (docs/lossless.md), in some minutes.
+lossless: $(READY)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m draftproof.fuzz.lossless --write docs/lossless.md $(ARGS)
 
 # On a machine with a GPU, with its own Python and its own torch (docs/gpu.md).
 gpu-check:

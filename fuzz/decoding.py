@@ -110,22 +110,15 @@ def decode(setting: Setting, make: MakeWorker, tokens: int) -> Emitted:
     return decoding.emitted
 
 
-def alike(pair: Pair, one: MakeWorker, other: MakeWorker, steps: int) -> tuple[int, int]:
-    """Decode with two workers until they differ; the steps that they did alike, and the tokens.
-
-    Draft lengths take turns, and no step is all-greedy.
-    """
+def alike(pair: Pair, one: MakeWorker, other: MakeWorker, steps: int) -> int:
+    """How many steps two workers do alike, token for token; each is sampled, and r takes turns."""
     left, right = Decoding(pair, one), Decoding(pair, other)
     for step in range(steps):
-        pairs = [decoding.step(step % (BLOCK + 1), False) for decoding in (left, right)]
-        found, wanted = (
-            [listed(part) for part in (result.new_tokens_lens, result.next_new_tokens)]
-            for result in pairs
-        )
-        if found != wanted or left.emitted.rows != right.emitted.rows:
-            return step, 0
-        left.emitted.rows, right.emitted.rows = [[] for _ in range(ROWS)], [[] for _ in range(ROWS)]
-    return steps, 0
+        for decoding in (left, right):
+            decoding.step(step % (BLOCK + 1), all_greedy=False)
+        if (left.emitted, left.drafts) != (right.emitted, right.drafts):
+            return step
+    return steps
 
 
 class Decoding:

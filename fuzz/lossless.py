@@ -21,11 +21,25 @@ from pathlib import Path
 
 from draftproof.fuzz.catalogue import CATALOGUE, Defect
 from draftproof.fuzz.chi_square import Fit, fit
-from draftproof.fuzz.decoding import BLOCK, ROWS, Emitted, Setting, decode, pairs, settings
+from draftproof.fuzz.decoding import (
+    BLOCK,
+    ROWS,
+    Emitted,
+    Pair,
+    Setting,
+    alike,
+    decode,
+    pairs,
+    settings,
+)
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import MakeWorker
 
+WORKER = "draftproof.gpu.worker:make"
 TOKENS = 200_000
+STEPS = 2_000
+"""How many steps two backends must do alike."""
+
 FAMILY = 1e-6
 """How likely all tests of a table together are to fail a worker that is right."""
 
@@ -155,7 +169,22 @@ def _tiny(measured: Measured, name: str) -> str:
     return f"{p:.0e}" if p > 1e-300 else "< 1e-300"
 
 
-def page(lines: Sequence[str], found: Sequence[str], chosen: Sequence[Setting]) -> str:
+def backends(chosen: Sequence[Pair], steps: int, device: str) -> tuple[str, bool]:
+    """Eager and Triton side by side, each pair for its share of the steps: a line, and whether
+    they are alike.
+    """
+    share = -(-steps // len(chosen))
+    one, other = (load(WORKER, device, {"kernels": name}) for name in ("eager", "triton"))
+    done = sum(alike(pair, one, other, share) for pair in chosen)
+    whole = share * len(chosen)
+    return f"Eager and Triton are alike, token for token, in {done:,} of {whole:,} steps.", (
+        done == whole
+    )
+
+
+def page(
+    lines: Sequence[str], found: Sequence[str], compared: str, chosen: Sequence[Setting]
+) -> str:
     """The whole page, as it stands in `docs/lossless.md`."""
     text = f"""# Sampled decoding keeps the target's law
 
@@ -185,31 +214,37 @@ Planted defects, each with the first setting that fails, mixed ones first:
 |---|---|---|---|---|
 """
         text += "\n".join(found) + "\n"
-    return text
+    return text + (f"\n{compared}\n" if compared else "")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 if every law is kept and every planted defect is found, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m draftproof.fuzz.lossless")
-    parser.add_argument("--implementation", default="draftproof.gpu.worker:make", metavar="M:F")
-    parser.add_argument("-o", "--option", action="append", default=[], metavar="K=V")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--tokens", type=int, default=TOKENS, metavar="N", help="per setting")
-    parser.add_argument("--no-defects", action="store_true", help="leave planted defects out")
-    parser.add_argument("--write", type=Path, metavar="F", help="put the page into this file")
-    given = parser.parse_args(argv)
+    """0 if every law is kept, every planted defect is found and backends are alike, else 1."""
+    given = _arguments(argv)
     options = dict(text.split("=", 1) for text in given.option)
-    chosen = settings(pairs())
-    lines, fine = table(chosen, load(given.implementation, given.device, options), given.tokens)
+    chosen, tokens = settings(pairs()), given.tokens
+    lines, fine = table(chosen, load(given.implementation, given.device, options), tokens)
     found: list[str | None] = []
-    if not given.no_defects:
-        found = list(defect_lines(chosen, given.tokens, given.device))
-    text = page(lines, [row for row in found if row is not None], chosen)
+    compared, same = "", True
+    if given.implementation == WORKER and not options:
+        found = list(defect_lines(chosen, tokens, given.device))
+        compared, same = backends(pairs(), given.steps, given.device)
+    text = page(lines, [row for row in found if row is not None], compared, chosen)
     if given.write is None:
         print(text, end="")
     else:
         given.write.write_text(text, "utf-8")
-    return 0 if fine and None not in found else 1
+    return 0 if fine and same and None not in found else 1
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m draftproof.fuzz.lossless")
+    parser.add_argument("--implementation", default=WORKER, metavar="M:F")
+    parser.add_argument("-o", "--option", action="append", default=[], metavar="K=V")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--tokens", type=int, default=TOKENS, metavar="N", help="per setting")
+    parser.add_argument("--steps", type=int, default=STEPS, metavar="N", help="of two backends")
+    parser.add_argument("--write", type=Path, metavar="F", help="put the page into this file")
+    return parser.parse_args(argv)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,9 @@ def measure(sizes: Sizes) -> list[Figure]:
         "state machine": lambda n: _state_machine(n, sizes.machine_cases),
     }
     rates = in_turns(ways, sizes.repetitions)
-    figures = [Figure(PART, f"events, {way}", median(rates[way]), "per s") for way in ways]
+    figures = [Figure(PART, "events", way, median(rates[way]), "per s") for way in ways]
     for way, goal in (("seeded", GOAL), ("Hypothesis", None)):
-        figures.append(Figure(PART, f"{way} / state machine", ratio(rates, way), "x", goal))
+        figures.append(Figure(PART, "times the state machine", way, ratio(rates, way), "x", goal))
     return figures
 
 

@@ -29,6 +29,7 @@ PART = "lockstep"
 SHAPES = ((16, 8, Goal(2.5)), (16, 64, Goal(5.0)), (128, 8, None), (128, 64, None))
 """Window, requests at a time, and what the whole may cost in times of the implementation."""
 BLOCK, STAGES = 5, 3
+UNIT = "us per request-step"
 STEP_TIMEOUT = 60.0
 """Seconds, as `draftproof check` has it."""
 
@@ -170,14 +171,14 @@ def _submits(choices: Seeded) -> Iterator[Submit]:
 
 def _figures(shape: str, samples: Sequence[Sample], goal: Goal | None) -> Iterator[Figure]:
     ratio = median(sample.total / sample.worker for sample in samples)
-    yield Figure(PART, f"whole / worker, {shape}", ratio, "x", goal)
+    yield Figure(PART, "whole / worker", shape, ratio, "x", goal)
     harness = median((s.total - s.worker) / s.rows for s in samples)
-    yield Figure(PART, f"harness, {shape}", 1e6 * harness, "us per request-step")
+    yield Figure(PART, "harness", shape, 1e6 * harness, UNIT)
     for name in samples[0].harness:
         share = median(sample.harness[name] / sample.rows for sample in samples)
-        yield Figure(PART, f"- {name}", 1e6 * share, "us per request-step")
+        yield Figure(PART, f"- {name}", shape, 1e6 * share, UNIT)
     worker = median(sample.worker / sample.rows for sample in samples)
-    yield Figure(PART, f"worker, {shape}", 1e6 * worker, "us per request-step")
+    yield Figure(PART, "worker", shape, 1e6 * worker, UNIT)
     first = samples[0]
-    yield Figure(PART, f"rows per step, {shape}", first.rows / first.steps, "rows")
-    yield Figure(PART, f"mixed steps, {shape}", 100 * first.mixed / first.steps, "%")
+    yield Figure(PART, "request-steps a step", shape, first.rows / first.steps, "rows")
+    yield Figure(PART, "mixed steps", shape, 100 * first.mixed / first.steps, "%")

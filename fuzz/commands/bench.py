@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 from draftproof.fuzz.bench import failures, generation, lockstep, memory, throughput
-from draftproof.fuzz.bench.figures import Figure, table
+from draftproof.fuzz.bench.figures import Figure, tables
 from draftproof.fuzz.bench.sizes import FULL, QUICK, Sizes
 from draftproof.fuzz.cli import TORCH_WORKER
 from draftproof.fuzz.collector import calm_collector
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps({"environment": environment(), "figures": records}, indent=1))
     else:
         print(", ".join(f"{name} {value}" for name, value in environment().items()), end="\n\n")
-        print("\n".join(table(figures)))
+        print("\n".join(tables(figures)))
     return 0
 
 

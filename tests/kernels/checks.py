@@ -11,6 +11,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from draftproof.gpu import philox
 from draftproof.gpu.acceptance import strict
 from draftproof.gpu.advance import advance
 from draftproof.gpu.constants import one_hot
@@ -188,6 +189,16 @@ def check_scatter(module: ModuleType) -> None:
         by_hand = torch.zeros(rows, 2, vocab)
         by_hand[:, :, d2t] = given
         same(expected[:rows], by_hand)
+
+
+def check_uniforms(module: ModuleType) -> None:
+    """Random numbers, whose positions and incarnations have more than 32 bits."""
+    for rows, count in ((0, 3), (1, 1), (5, 7)):
+        numbers = Numbers(rows)
+        words = (numbers.ints(0, 2**32 - 1, rows) for _ in range(2))
+        lives, positions = (numbers.ints(2**32 - 4, 2**32 + 4, rows) for _ in range(2))
+        seeds = philox.Seeds(*words, lives, positions)
+        same(module.uniforms(seeds, count, most=16), philox.uniforms(seeds, count))
 
 
 def _rows(numbers: Numbers, *shape: int) -> Tensor:

@@ -7,7 +7,14 @@ from types import ModuleType
 
 import pytest
 
-from draftproof.gpu.kernels import acceptance, exact_drafter, probabilities, rejection, windows
+from draftproof.gpu.kernels import (
+    acceptance,
+    exact_drafter,
+    philox,
+    probabilities,
+    rejection,
+    windows,
+)
 from kernels import checks
 
 CHECKS = [
@@ -18,6 +25,7 @@ CHECKS = [
     (checks.check_draft, exact_drafter),
     (checks.check_one_hot, probabilities),
     (checks.check_scatter, probabilities),
+    (checks.check_uniforms, philox),
 ]
 
 
