@@ -78,7 +78,7 @@ class Setting:
         return "mixed" if self.draft_len is None else f"r = {self.draft_len}"
 
     def plan(self) -> Plan:
-        """A mixed schedule takes any r from 0 to K, and every third step is all-greedy."""
+        """A mixed schedule takes any r from 0 to K, and one step in three is all-greedy."""
         choices = Seeded(self.pair.seed)
         while True:
             if self.draft_len is not None:

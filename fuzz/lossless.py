@@ -194,8 +194,9 @@ Made by `make lossless`; what is measured, and how, is said in `fuzz/lossless.py
 {ROWS} rows decode at once, each by its own random numbers (semantics, section 6), K = {BLOCK}. The
 target's law q and the drafter's p are drawn at random, p for each position of a block, and know no
 context; where it says "exact", p is the exact drafter's own (section 19). V: tokens of the target,
-and of the drafter if it has fewer. A mixed schedule takes any r from 0 to {BLOCK}, and every third
-step is all-greedy. Cells with an expectation under 10 are merged.
+and of the drafter if it has fewer. A mixed schedule takes any r from 0 to {BLOCK}; in it one step
+in three is all-greedy, where whoever runs the target draws its tokens from q and drafts are argmax.
+Cells with an expectation under 10 are merged.
 
 The columns `single`, `pairs` (no two of which share a token) and `grown` (tokens behind the drafts
 of a step that was given fewer than it tests) are p-values of chi-square tests against q; `passed`

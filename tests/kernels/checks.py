@@ -195,9 +195,9 @@ def check_uniforms(module: ModuleType) -> None:
     """Random numbers, whose positions and incarnations have more than 32 bits."""
     for rows, count in ((0, 3), (1, 1), (5, 7)):
         numbers = Numbers(rows)
-        words = (numbers.ints(0, 2**32 - 1, rows) for _ in range(2))
+        low, high = (numbers.ints(0, 2**32 - 1, rows) for _ in range(2))
         lives, positions = (numbers.ints(2**32 - 4, 2**32 + 4, rows) for _ in range(2))
-        seeds = philox.Seeds(*words, lives, positions)
+        seeds = philox.Seeds(low, high, lives, positions)
         same(module.uniforms(seeds, count, most=16), philox.uniforms(seeds, count))
 
 
