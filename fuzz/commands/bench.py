@@ -27,7 +27,7 @@ PARTS: dict[str, Measure] = {
     failures.PART: lambda sizes, make: failures.measure(sizes),
     memory.PART: lambda sizes, make: memory.measure(sizes),
 }
-DURATIONS = {"failures": "up to an hour", "memory": "some minutes"}
+DURATIONS = {"failures": "half an hour", "memory": "some minutes"}
 
 
 def run(arguments: argparse.Namespace) -> int:
