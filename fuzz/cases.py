@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from draftproof.properties.asked import Schedule
 from draftproof.properties.invariants import Invariants
 from draftproof.sim.choices import Seeded
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
 from draftproof.sim.events import choose_config
-from draftproof.sim.lockstep import Checked, MakeWorker, check
+from draftproof.sim.lockstep import Checked, MakeWorker, Watch, check
 from draftproof.sim.run import MakeEngine, Run, replay, simulate
 from draftproof.sim.traces import Trace
 
 EVENTS_PER_CASE = 40
+LONG_EVERY, LONG = 16, 10
+"""One case in so many is so many times as long: some things go wrong late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Subject:
 
     def judge(self, run: Run) -> Checked:
         """Every oracle on one run. Raises the first Divergence."""
-        watches = [Invariants(run.config)]
+        watches: list[Watch] = [Invariants(run.config), Schedule(run.config)]
         return check(run, self.make, watches, self.step_timeout, self.alive)
 
     def failure(self, trace: Trace) -> Divergence | None:
@@ -44,4 +47,6 @@ def seeded_case(seed: int, index: int, make_engine: MakeEngine = Engine) -> Run:
     """Case `index` of a campaign; the same in every process and on every machine."""
     choices = Seeded(seed * 1_000_000 + index)
     config = choose_config(choices)
-    return simulate(config, choices, EVENTS_PER_CASE, make_engine)
+    first = (0, 0, 0, 126, 250)[choices.below(5)]  # late requests have larger numbers
+    events = EVENTS_PER_CASE * (LONG if index % LONG_EVERY == LONG_EVERY - 1 else 1)
+    return simulate(config, choices, events, make_engine, first)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+from draftproof.fuzz.supervise import leave
 from draftproof.sim.errors import DraftproofError, NoVerdict
 
 TORCH_WORKER = "draftproof.gpu.worker:make"
@@ -133,4 +134,4 @@ def _time(text: str) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -35,7 +36,8 @@ def shrink(trace: Trace, fails: Fails) -> Trace:
     while True:
         before = trace
         trace = _delete(trace, fails)
-        trace = _first_that_fails(trace, fails, _simpler_events)
+        for i in range(len(trace.events)):
+            trace = _first_that_fails(trace, fails, partial(_simpler_events, i))
         trace = _first_that_fails(trace, fails, _simpler_configs)
         if trace == before:
             return trace
@@ -75,10 +77,10 @@ def _first_that_fails(
         trace = simpler
 
 
-def _simpler_events(trace: Trace) -> Iterator[Trace]:
-    for i, event in enumerate(trace.events):
-        for simpler in _simpler_event(event):
-            yield cut(trace, (*trace.events[:i], simpler, *trace.events[i + 1 :]))
+def _simpler_events(i: int, trace: Trace) -> Iterator[Trace]:
+    """The trace with event i simpler."""
+    for simpler in _simpler_event(trace.events[i]):
+        yield cut(trace, (*trace.events[:i], simpler, *trace.events[i + 1 :]))
 
 
 def _simpler_event(event: AnyEvent) -> Iterator[AnyEvent]:
@@ -90,7 +92,7 @@ def _simpler_event(event: AnyEvent) -> Iterator[AnyEvent]:
         options: list[Any] = [info.default]
         if isinstance(value, int) and not isinstance(value, bool):
             base = info.default if isinstance(info.default, int) else 0
-            options += [v for v in (value // 2, value - 1) if base < v < value]
+            options += _between(base, value)
         if isinstance(value, tuple):
             options.append(value[:-1])
             options += [
@@ -102,6 +104,14 @@ def _simpler_event(event: AnyEvent) -> Iterator[AnyEvent]:
         for option in options:
             if option != value:
                 yield msgspec.structs.replace(event, **{info.name: option})
+
+
+def _between(base: int, value: int) -> Iterator[int]:
+    """Halfway from the value to the base, then nearer to the value, at last beside it."""
+    gap = value - base
+    while gap > 1:
+        gap //= 2
+        yield value - gap
 
 
 def _simpler_configs(trace: Trace) -> Iterator[Trace]:

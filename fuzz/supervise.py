@@ -8,10 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
+from typing import NoReturn
 
 from draftproof.fuzz.failures import save_new
 from draftproof.sim.errors import ImplementationError
@@ -30,6 +33,7 @@ class Beacon:
 
     def __init__(self, path: Path, step_timeout: float) -> None:
         self.path = path
+        self._home = Path.cwd()
         self._patience = 2 * step_timeout + 10
         self._armed = 0.0
         self._stack = _stack_path(path).open("w")
@@ -45,6 +49,14 @@ class Beacon:
             faulthandler.dump_traceback_later(self._patience, exit=True, file=self._stack)
             self._armed = now
 
+    def go_home(self) -> None:
+        """Paths count from where the command began, wherever the implementation has gone."""
+        os.chdir(self._home)
+
+    def decide(self, code: int) -> None:
+        """The exit code is known, whatever the implementation does as the process ends."""
+        _verdict_path(self.path).write_text(str(code))
+
     def close(self) -> None:
         """The command has ended by itself."""
         faulthandler.cancel_dump_traceback_later()
@@ -55,6 +67,22 @@ class Beacon:
 def _stack_path(path: Path) -> Path:
     """Where the watchdog leaves a stack; the file is there as long as the child has not ended."""
     return path.with_name("stack")
+
+
+def _verdict_path(path: Path) -> Path:
+    """Where the child leaves its exit code."""
+    return path.with_name("verdict")
+
+
+def leave(code: int) -> NoReturn:
+    """End the process, though the implementation may have left threads that never end."""
+    others = (thread for thread in threading.enumerate() if not thread.daemon)
+    if any(thread is not threading.main_thread() for thread in others):
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def supervised(
@@ -69,7 +97,9 @@ def supervised(
     if own is not None:
         beacon = Beacon(Path(own), arguments.step_timeout)
         try:
-            return body(arguments, beacon)
+            code = body(arguments, beacon)
+            beacon.decide(code)
+            return code
         finally:
             beacon.close()
     with TemporaryDirectory() as scratch:
@@ -77,6 +107,8 @@ def supervised(
         command = [sys.executable, "-m", "draftproof.fuzz.cli", *arguments.argv]
         child = subprocess.Popen(command, env={**os.environ, CHILD: str(path)})
         code = _wait(child)
+        if _verdict_path(path).exists():
+            return int(_verdict_path(path).read_text())
         if code >= 0 and not _stack_path(path).exists():  # it closed its beacon
             return code
         return _post_mortem(arguments.trace_dir, path, code)

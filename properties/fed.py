@@ -49,7 +49,7 @@ def check_batch(history: History, fed: Fed) -> None:
     for b, row, life in history.real:
         i13_alive(row, life)
         i5_position(row, life)
-        i17_reserved(batch, b, row, fed.reserved[b])
+        i17_reserved(batch, b, row, fed.reserved[b], life)
     i18_drafts(history)
     i10_seeds(history)
     if batch.draft_uniforms is not None:
@@ -84,21 +84,21 @@ def section_11_padding(history: History) -> None:
     batch, config = history.batch, history.config
     assert batch is not None
     r, real, scratch = batch.draft_len, len(history.real), config.max_num_requests
-    size, request_id = real, PADDING_ID_BASE - r
+    size = standing = real or 1
     if batch.mode == "replay":
-        if batch.contexts or not real:
+        if batch.contexts:
             broken("padding", "a replay of generations", f"{len(batch.contexts)} contexts")
-        size = next(
-            (n for n in config.graph_batch_sizes if n >= real and captured(config, n, r)), 0
-        )
-    elif not real:
-        size, request_id = 1, IDLE_ID
+        sizes = config.graph_batch_sizes
+        size = next((n for n in sizes if n >= standing and captured(config, n, r)), 0)
     if len(batch.rows) != size:
         broken("padding", f"{size} rows", len(batch.rows))
-    dummy = GenerationRow(request_id, 0, scratch, r)
     for g in range(real - len(batch.contexts), len(batch.generations)):
+        request_id = PADDING_ID_BASE - r if real or g else IDLE_ID
+        dummy = GenerationRow(request_id, 0, scratch, r)
         if batch.generations[g] != dummy:
             broken("padding", dummy, batch.generations[g], row=len(batch.contexts) + g)
+        if batch.verify_lens is not None and batch.verify_lens[g] != 1:
+            broken("padding", "an anchor alone", batch.verify_lens[g], row=len(batch.contexts) + g)
         if (drafts := batch.drafts[g * r : (g + 1) * r].tolist()) != [1] * r:
             broken("padding", f"drafts {[1] * r}", drafts, row=len(batch.contexts) + g)
 
@@ -196,15 +196,16 @@ def i5_position(row: ContextRow | GenerationRow, life: Life) -> None:
 
 
 def i17_reserved(
-    batch: Batch, b: int, row: ContextRow | GenerationRow, reserved: int | None
+    batch: Batch, b: int, row: ContextRow | GenerationRow, reserved: int | None, life: Life
 ) -> None:
-    """Reserved target rows reach the furthest write of this step."""
+    """Reserved target rows reach the furthest write of this step, and not beyond its tokens."""
     if isinstance(row, ContextRow):
         furthest = row.first_position + row.length
     else:
         furthest = row.position + 1 + batch.draft_len
-    if reserved is None or reserved < furthest:
-        broken("I17", f"at least {furthest}", reserved, row=b, **whose(row))
+    most = max(furthest, life.length)
+    if reserved is None or not furthest <= reserved <= most:
+        broken("I17", f"{furthest}..{most} rows", reserved, row=b, **whose(row))
 
 
 def i18_drafts(history: History) -> None:

@@ -44,6 +44,10 @@ def _check_sizes(config: Config) -> None:
     for name in ("max_draft_len", "window_size", "num_stages", "max_num_requests", "vocab_size"):
         if not isinstance(getattr(config, name), int) or getattr(config, name) < 1:
             raise ConfigError(f"{name} must be a whole number of at least 1")
+        if getattr(config, name) > 2**20:
+            raise ConfigError(f"{name} must not exceed 2^20, or no run would end")
+    if config.num_stages > 128:
+        raise ConfigError("num_stages must not exceed 128: a hidden row has one component for it")
     if config.vocab_size < 2:
         raise ConfigError("vocab_size must be at least 2: with one token every draft is right")
     sizes = config.graph_batch_sizes

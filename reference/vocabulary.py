@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 Mode = Literal["eager", "warmup", "capture", "replay"]
-"""How a forward runs. Warm-up and capture leave the state as it was; a replay runs what a capture
-recorded and counts like an eager step (section 11). Both are for batches of generations only; a
-replay may come without its capture, which the worker then makes up for."""
+"""How a forward runs. Warm-up and capture leave the state as it was, though their rows may bear the
+names of live requests. A replay runs what a capture recorded and counts like an eager step (section
+11). Both are for batches of generations only; a replay may come without its capture, which the
+worker then makes up for."""
 
 UNDONE: tuple[Mode, ...] = ("warmup", "capture")
 """Modes of a step that must leave no trace, and whose result means nothing."""

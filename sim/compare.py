@@ -25,6 +25,12 @@ def listed(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
+def nested(value: Any) -> Any:
+    """The same of tuples, and of lists of tensors, arrays or tuples."""
+    value = listed(value)
+    return [nested(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def describe_row(row: Sequence[float]) -> str:
     """Whom a stored hidden row belongs to, in words."""
     if any(component != component or component < 0 for component in row):
@@ -46,17 +52,17 @@ def _result_differences(
 ) -> Iterator[Divergence]:
     if expected.window_source != found.window_source:
         yield _difference("window_source", expected.window_source, found.window_source)
-    counts = listed(found.new_tokens_lens)
+    counts = nested(found.new_tokens_lens)
     if counts != expected.new_tokens_lens:
         yield from _rows(batch, "new_tokens_lens", expected.new_tokens_lens, counts)
-    tokens = listed(found.new_tokens)
+    tokens = nested(found.new_tokens)
     kept = [row[:n] for row, n in zip(tokens, counts, strict=False)]
     if kept != expected.new_tokens:
         yield from _rows(batch, "new_tokens", expected.new_tokens, kept)
     dummies = (IDLE_ID, PADDING_ID_BASE - batch.draft_len)
     real = sum(row.request_id not in dummies for row in batch.rows)  # dummies come last
     for name in ("next_draft_tokens", "next_new_tokens"):
-        wanted, got = getattr(expected, name), listed(getattr(found, name))
+        wanted, got = getattr(expected, name), nested(getattr(found, name))
         if got[:real] != wanted[:real] or len(got) != len(wanted):
             yield from _rows(batch, name, wanted[:real], got[:real])
             yield _difference(name, f"{len(wanted)} rows", f"{len(got)} rows")

@@ -23,6 +23,9 @@ from draftproof.sim.target import prompt_token
 WARMUP_ID = 2**32
 """First id of the made-up requests of a warm-up, which nobody ever submits."""
 
+WIDE = 32
+"""By how many bits an id is shifted that the lower ones say nothing of."""
+
 
 class Engine:
     """Turns events into batches and results into tokens, one step at a time.
@@ -134,6 +137,10 @@ class Engine:
         self.submitted.add(event.request)
         ids = {request.request_id for request in self.everybody}
         request_id = event.request + 1
+        if event.numbering == "wide":
+            request_id = request_id + 1 << WIDE  # beyond those of a warm-up
+        elif event.numbering == "last":
+            request_id = PADDING_ID_BASE - self.config.max_draft_len - request_id
         if event.same_id and self.last_departed is not None and self.last_departed not in ids:
             request_id = self.last_departed
         request = Request.of(event, request_id)
@@ -185,11 +192,11 @@ class Engine:
             [self._last_token(request), *self._drafts(request, g, r)]
             for g, request in enumerate(decoding)
         ]
-        size = padded_size(self.config, len(generations), r)
-        replay = event.graph and size is not None and bool(generations) and not contexts
         if not ready:
             self._add_dummies(generations, tokens, IDLE_ID, 1, r)
-        elif replay and size is not None:
+        size = padded_size(self.config, len(generations), r)
+        replay = event.graph and size is not None and not contexts
+        if replay and size is not None:
             self._add_dummies(generations, tokens, PADDING_ID_BASE - r, size, r)
         return self._feed(
             Rows(
@@ -260,10 +267,14 @@ class Engine:
             r = lookup(config, event.rows)
         size = padded_size(config, event.rows, r) if event.capture else None
         room, contexts = config.max_num_requests, []
+        names = [(WARMUP_ID + i, 0, i) for i in range(room)]
+        if event.live:
+            live = [request.generation(0) for request in self.running]
+            names[: len(live)] = [(row.request_id, row.incarnation, row.seq_slot) for row in live]
         if event.context and size is None:
-            contexts = [(ContextRow(WARMUP_ID + room, 0, room - 1, 0, 2, greedy), 0)]
-        count = size or max(0, min(event.rows, room - len(contexts)))
-        generations = [GenerationRow(WARMUP_ID + i, 0, i, 5, 0, greedy) for i in range(count)]
+            contexts = [(ContextRow(*names.pop(0), 0, 2, greedy), 0)]
+        count = size or min(event.rows, len(names))
+        generations = [GenerationRow(*name, 5, 0, greedy) for name in names[:count]]
         return self._feed(
             Rows(
                 step=self.forwards,
@@ -311,7 +322,11 @@ class Engine:
         request.reserved = request.length
         self.journal.write(
             log.Delivered(
-                batch.step, request.request_id, request.incarnation, tuple(emitted), request.length
+                batch.step,
+                request.request_id,
+                request.incarnation,
+                tuple(emitted),
+                request.reserved,
             )
         )
         if len(emitted) < len(tokens) or not request.room or request.asked.stop in emitted:

@@ -7,7 +7,7 @@ a trace is a trace.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -16,7 +16,11 @@ from draftproof.sim.choices import Choices, Digits
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
-Seam = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(SEAMS)})$")]
+FAULTS = ("target", *SEAMS)
+"""Where a forward may fail: in the target, so that `prepare` is all that the worker sees, or at a
+seam of the worker."""
+
+Seam = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(FAULTS)})$")]
 """What a field may hold; a file that says otherwise is refused (`draftproof.sim.traces`)."""
 
 
@@ -30,6 +34,8 @@ class Submit(Event, frozen=True, tag="submit"):
     prompt: tokens; reused: how many of them come from a prefix cache; imported: its prompt ran on
     another server; same_id: it takes the id of the request that departed last, else a new one;
     limit: most tokens it may emit; stop: token that ends it; sampled: it is not greedy.
+    numbering: its id, if new, is a small number, or one beyond 32 bits of which the lower ones say
+    nothing, or one of the last below those of padding rows.
     """
 
     request: Count
@@ -40,6 +46,7 @@ class Submit(Event, frozen=True, tag="submit"):
     limit: AtLeastOne = 1
     stop: Count | None = None
     sampled: bool = False
+    numbering: Literal["small", "wide", "last"] = "small"
 
 
 class Step(Event, frozen=True, tag="step"):
@@ -48,8 +55,8 @@ class Step(Event, frozen=True, tag="step"):
     chunk: longest prompt chunk, 0 for as much as fits; accepts: how many drafts the scripted target
     keeps, cyclically over the generation rows; draft_len: r forced from outside, used only without
     a schedule; rotate: by how much the batch order turns; graph: pad to a captured size and replay;
-    windows: verify windows, cyclically, used only with confidence scheduling; fault: a seam at
-    which the forward fails.
+    windows: verify windows, cyclically, used only with confidence scheduling; fault: where the
+    forward fails.
     """
 
     chunk: Count = 0
@@ -83,8 +90,9 @@ class Recompute(Event, frozen=True, tag="recompute"):
 class Warmup(Event, frozen=True, tag="warmup"):
     """A forward over made-up requests that must leave no trace.
 
-    rows: generation rows; context: also one prompt; fault: a seam at which it fails; sampled: its
-    rows are not greedy; capture: a graph is captured, if there is one for so many rows: padded to
+    rows: generation rows; context: also one prompt; fault: where it fails; sampled: its rows are
+    not greedy; live: its rows bear the names of admitted requests, as far as there are any;
+    capture: a graph is captured, if there is one for so many rows: padded to
     its size, without the prompt, and r is the scheduled one unless said.
     """
 
@@ -94,16 +102,21 @@ class Warmup(Event, frozen=True, tag="warmup"):
     fault: Seam | None = None
     sampled: bool = False
     capture: bool = False
+    live: bool = False
 
 
 AnyEvent = Submit | Step | Cancel | Pause | Recompute | Warmup
+
+FAR = (0, 0, 0, 120, 245, 2040, 32_760, 65_530)
+"""How far from position 0 a prompt begins that does not run here: before numbers that a narrow
+type, or the drafter's cycle of frames, can no longer tell apart."""
 
 _WEIGHTS: tuple[tuple[type[Event], int], ...] = (
     (Step, 20),
     (Submit, 6),
     (Cancel, 2),
     (Pause, 2),
-    (Recompute, 1),
+    (Recompute, 2),
     (Warmup, 1),
 )
 KINDS = tuple(kind for kind, weight in _WEIGHTS for _ in range(weight))
@@ -118,6 +131,8 @@ def choose_event(config: Config, choices: Choices, live: list[int], submitted: i
     kind = KINDS[digits.below(len(KINDS))]
     if kind is Submit or not live:
         return _submit(config, digits, submitted)
+    if kind is Step and 2 * len(live) < config.max_num_requests and digits.below(4) == 3:
+        return _submit(config, digits, submitted)  # few slots are used
     if kind is Step:
         return _step(config, digits)
     if kind is Warmup:
@@ -128,6 +143,7 @@ def choose_event(config: Config, choices: Choices, live: list[int], submitted: i
             fault=_fault(digits, 4),
             sampled=config.target == "scripted" and digits.below(2) == 1,
             capture=bool(config.graph_batch_sizes) and digits.below(2) == 1,
+            live=digits.below(2) == 1,
         )
     request = live[digits.below(len(live))]
     if kind is Cancel:
@@ -138,28 +154,35 @@ def choose_event(config: Config, choices: Choices, live: list[int], submitted: i
 
 
 def _submit(config: Config, digits: Digits, ordinal: int) -> Submit:
-    """Prompts up to a little over two windows, so that windows wrap while seeding."""
-    prompt = 1 + digits.below(2 * min(config.window_size, 12) + 2)
+    """Prompts up to a little over two windows, so that windows wrap while seeding.
+
+    Some begin far from position 0, the rest being reused or imported.
+    """
+    windows = 2 * (config.window_size, min(config.window_size, 12))[digits.below(2)]
+    prompt = 1 + digits.below(windows + 2)
     limit = 1 + digits.below(40)
-    origin = digits.below(6)
+    origin = digits.below(8)
+    reused = (0, 0, 0, prompt // 2, prompt // 2, 0, 0, prompt)[origin]
+    far = FAR[digits.below(len(FAR))] if reused or origin in (5, 6) else 0
     return Submit(
         request=ordinal,
-        prompt=prompt,
-        reused=prompt // 2 if origin in (3, 4) else 0,
-        imported=origin == 5,
+        prompt=far + prompt,
+        reused=far + reused if reused else 0,
+        imported=origin in (5, 6),
         same_id=digits.below(2) == 1,
         limit=limit,
         stop=config.vocab_size // 2 if digits.below(3) == 1 else None,
         sampled=config.target == "scripted" and digits.below(2) == 1,
+        numbering=("small", "small", "wide", "last")[digits.below(4)],
     )
 
 
 def _step(config: Config, digits: Digits) -> Step:
-    k = config.max_draft_len
+    k, w = config.max_draft_len, config.window_size
     return Step(
         accepts=tuple(digits.below(k + 1) for _ in range(3)),
         draft_len=_draft_len(config, digits),
-        chunk=(0, 0, 1, 3)[digits.below(4)],
+        chunk=(0, 0, 0, 1, 3, w)[digits.below(6)],
         rotate=digits.below(3),
         graph=digits.below(2) == 1,
         fault=_fault(digits, 60),
@@ -180,39 +203,44 @@ def _windows(k: int, digits: Digits) -> tuple[int, ...]:
 
 
 def _fault(digits: Digits, one_in: int) -> str | None:
-    seams = dict(enumerate(SEAMS, start=1))
-    return seams.get(digits.below(one_in * len(SEAMS)))
+    return dict(enumerate(FAULTS)).get(digits.below(one_in * len(FAULTS)) - 1)
 
 
 def choose_config(choices: Choices) -> Config:
-    """A small configuration. Small sizes meet their edges sooner."""
+    """A small configuration. Small sizes meet their edges sooner; now and then one is large."""
     digits = Digits(choices)
-    k, requests = 1 + digits.below(7), (4, 1, 2, 3, 5)[digits.below(5)]
+    k, requests = 1 + digits.below(7), (4, 1, 2, 3, 5, 4, 1, 2, 3, 17)[digits.below(10)]
     config = Config(
         max_draft_len=k,
-        window_size=1 + digits.below(12),
-        num_stages=1 + digits.below(3),
+        window_size=(*range(1, 13), 17, 65)[digits.below(14)],
+        num_stages=(1, 2, 3, 1, 2, 3, 5)[digits.below(7)],
         max_num_requests=requests,
-        vocab_size=(64, 8)[digits.below(2)],
-        max_num_tokens=requests * (1 + k) + (99, 0, 3)[digits.below(3)],
+        vocab_size=(64, 8, 64, 8, 64, 8, 70_000)[digits.below(7)],
+        max_num_tokens=requests * (1 + k) + (99, 0, 3, 399)[digits.below(4)],
         poison=digits.below(2) == 1,
     )
     about = ("forced", "schedule", "ragged", "sampled", "autonomous")[digits.below(5)]
-    sizes: tuple[int, ...] = ((), (4,), (2, 4), (5,), (1, 2, 4, 5))[digits.below(5)]
+    sizes: tuple[int, ...] = ((), (4,), (2, 4), (5, 16), (1, 2, 4, 5))[digits.below(5)]
     sizes = tuple(size for size in sizes if size <= config.max_num_requests)
     if about == "ragged":
-        return replace(config, confidence_scheduling=True, graph_batch_sizes=sizes)
+        config = replace(config, confidence_scheduling=True, graph_batch_sizes=sizes)
+        return _sampled(config, digits) if digits.below(2) else config
     if about == "sampled":
         schedule = _schedule(config, digits) if digits.below(2) else None
-        config = replace(config, use_rejection_sampling=True, vocab_size=6)
         config = replace(config, draft_len_schedule=schedule, graph_batch_sizes=sizes)
-        d2t: tuple[int, ...] | None = (None, None, (5, 2, 0, 3, 4), (4, 1))[digits.below(4)]
-        return replace(config, d2t=d2t, drawn_uniforms=digits.below(2) == 1)
+        return _sampled(config, digits)
     if about == "autonomous":
         config = replace(config, target="autonomous", vocab_size=3)
     if about == "schedule" or (about == "autonomous" and digits.below(2)):
         config = replace(config, draft_len_schedule=_schedule(config, digits))
     return replace(config, graph_batch_sizes=sizes)
+
+
+def _sampled(config: Config, digits: Digits) -> Config:
+    """The same with rejection sampling, over few tokens."""
+    d2t: tuple[int, ...] | None = (None, None, (5, 2, 0, 3, 4), (4, 1))[digits.below(4)]
+    drawn = digits.below(2) == 1
+    return replace(config, use_rejection_sampling=True, vocab_size=6, d2t=d2t, drawn_uniforms=drawn)
 
 
 def _schedule(config: Config, digits: Digits) -> tuple[tuple[int, int], ...]:

@@ -1,8 +1,9 @@
 """An append-only record of what really happened, for the oracles that do not trust the engine.
 
 Both sides of the lockstep get the batch that the engine built, so lockstep cannot see the engine's
-own mistakes. The journal holds facts only: what was submitted, what was fed (the batch itself),
-what the worker answered, what was delivered to whom, who left. Invariants are computed from it.
+own mistakes. The journal holds facts only: what the schedule asked for, what was submitted, what
+was fed (the batch itself), what the worker answered, what was delivered to whom, who left.
+Invariants are computed from it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from draftproof.reference.vocabulary import Batch, StepResult
-from draftproof.sim.events import Submit
+from draftproof.sim.events import AnyEvent, Submit
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An event begins; everything up to the next one follows from it. Not written by the engine."""
+
+    event: AnyEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class Restarted:
     incarnation: int
 
 
-Entry = Submitted | Fed | Answered | Delivered | Departed | Restarted
+Entry = Asked | Submitted | Fed | Answered | Delivered | Departed | Restarted
 
 
 @dataclass(slots=True)

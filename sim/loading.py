@@ -35,7 +35,9 @@ def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = Non
             worker: Worker = factory(config, device, collaborators, **(options or {}))
         except ConfigError:
             raise  # this case is not for this worker
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             reason = f"{type(error).__name__}: {error}"
             raise ImplementationError(
                 f"implementation {name!r}: its factory raised {reason}"
@@ -59,7 +61,9 @@ def _import(name: str, module_name: str) -> ModuleType:
         own = error.name is None or f"{module_name}.".startswith(f"{error.name}.")
         hint = "check the name" if own else "install it"
         raise ImplementationError(f"implementation {name!r}: {error}; {hint}") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         reason = f"{type(error).__name__}: {error}"
         raise ImplementationError(
             f"implementation {name!r}: importing it raised {reason}"

@@ -12,6 +12,7 @@ from draftproof.reference.drafter import make_drafter
 from draftproof.reference.vocabulary import (
     UNDONE,
     Batch,
+    BatchError,
     Collaborators,
     Config,
     StepResult,
@@ -23,6 +24,7 @@ from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import InjectedFault, StepTimeout
 from draftproof.sim.journal import Entry
 from draftproof.sim.packing import isolated, poison
+from draftproof.sim.refusals import refused
 from draftproof.sim.run import Expected, Faults, Run
 
 MakeWorker = Callable[[Config, Collaborators], Worker]
@@ -73,6 +75,8 @@ def check(
                 if side is not None and not side.step(expected):
                     return checked
             checked.steps += 1
+    if side is not None and run.steps:
+        side.refuse(run.steps[-1])
     for watch in watches:
         watch.step(run.journal.entries[seen:], None)
     if run.breakdown is not None:
@@ -99,19 +103,36 @@ class _Side:
         if expected.fault is not None and not self.faults.fired:
             self.checked.faults_without_seam += 1
             return False
-        if expected.batch.mode not in UNDONE:
+        poison(batch)  # results are delivered later, so they must not be views of it either
+        undone = expected.batch.mode in UNDONE
+        if not undone:
             self.failed = expected.result is None
             if expected.result is not None:
                 self._compare_results(expected.batch, expected.result, result)
-        poison(batch)
-        self._compare_states(expected)
+        if not (undone and expected.fault == "target"):  # its end, which undoes it, never came
+            self._compare_states(expected)
         return True
+
+    def refuse(self, last: Expected) -> None:
+        """Offer what must be refused, after the last step, whose state stays."""
+        for reason, batch in refused(self.config):
+            try:
+                with _blamed(self.timeout, f"BatchError, for the batch has {reason}"):
+                    self.worker.prepare(batch)
+            except Divergence as divergence:
+                if isinstance(divergence.__cause__, BatchError):
+                    continue
+                raise
+            raise Divergence("exception", "BatchError", f"raised for {reason}", "accepted")
+        if not (last.batch.mode in UNDONE and last.fault == "target"):
+            self._compare_states(last)
 
     def _forward(self, batch: Batch) -> StepResult | None:
         """Run one step; None if the injected fault came through."""
         try:
             with _blamed(self.timeout, "no exception"):
                 self.worker.prepare(batch)
+                self.faults.at("target")
                 result = self.worker.forward(batch)
         except InjectedFault as error:
             if self.faults.fired:
@@ -158,11 +179,21 @@ def _blamed(timeout: float, wanted: str) -> Iterator[None]:
         raise
     except StepTimeout as error:
         raise Divergence("hang", "timeout", f"a step within {timeout:g} s", "no answer") from error
-    except (Exception, SystemExit) as error:
-        raise Divergence("exception", type(error).__name__, wanted, str(error)) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # that of a cancelled task or of a panic is no Exception
+        raise Divergence("exception", type(error).__name__, wanted, _text(error)) from error
     finally:
         if timeout:
             signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _text(error: BaseException) -> str:
+    """What an exception says, as text that can be printed."""
+    try:
+        return str(error).encode("utf-8", "backslashreplace").decode()
+    except Exception:  # noqa: BLE001 - its own method fails
+        return "(an exception that cannot be told)"
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
 from draftproof.sim.errors import InjectedFault
 from draftproof.sim.events import AnyEvent, Step, Submit, Warmup, choose_event
-from draftproof.sim.journal import Journal
+from draftproof.sim.journal import Asked, Journal
 
 MakeEngine = Callable[[Config, Journal], Engine]
 
@@ -39,7 +39,7 @@ class Faults:
         self.armed, self.fired = seam, False
 
     def at(self, seam: str) -> None:
-        """`Collaborators.at`."""
+        """`Collaborators.at`; and what lies between `prepare` and `forward`."""
         if seam == self.armed:
             self.fired = True
             raise InjectedFault(seam)
@@ -113,6 +113,7 @@ class Simulation:
         return self.run
 
     def _apply(self, event: AnyEvent) -> Expected | None:
+        self.run.journal.write(Asked(event))
         batch = self.engine.handle(event)
         if batch is None:
             return None
@@ -142,6 +143,7 @@ class Simulation:
         self._faults.arm(fault)
         self._model.prepare(batch)
         try:
+            self._faults.at("target")
             result = self._model.forward(batch)
         except InjectedFault:
             self.engine.failed(batch)
@@ -151,11 +153,18 @@ class Simulation:
 
 
 def simulate(
-    config: Config, choices: Choices, events: int, make_engine: MakeEngine = Engine
+    config: Config,
+    choices: Choices,
+    events: int,
+    make_engine: MakeEngine = Engine,
+    first: int = 0,
 ) -> Run:
-    """Let choices make a schedule of so many events, and say what must come of it."""
+    """Let choices make a schedule of so many events, and say what must come of it.
+
+    first: ordinal of the first request.
+    """
     simulation = Simulation(config, make_engine)
-    submitted = 0
+    submitted = first
     for _ in range(events):
         event = choose_event(simulation.config, choices, simulation.engine.live, submitted)
         submitted += isinstance(event, Submit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from draftproof.reference.drafter import soft_probs
 from draftproof.reference.vocabulary import Config
 
 
@@ -73,6 +74,8 @@ def target_probs(
         probs[answer] = 1.0
         return probs
     noise = _mix(incarnation, position, 5)
+    if noise % 6 == 5:  # the drafter's own law, so that nothing remains of q - p
+        return soft_probs(answer, config.vocab_size)
     share = (1024, 896, 640, 512, 128)[noise % 5]
     probs[answer] = share / 1024
     other = answer + 1 + noise % (config.vocab_size - 1)

@@ -91,7 +91,7 @@ def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
         except ConfigError as error:
             _refuse(summary, str(error))
         except Divergence as divergence:
-            _tell_failure(arguments, subject, trace, divergence, index)
+            _tell_failure(arguments, subject, beacon, trace, divergence, index)
             return 1
         if perf_counter() - told > 2:
             told = perf_counter()
@@ -130,6 +130,7 @@ def _trace(arguments: argparse.Namespace, case: Run) -> Trace:
 def _tell_failure(
     arguments: argparse.Namespace,
     subject: Subject,
+    beacon: Beacon,
     trace: Trace,
     divergence: Divergence,
     index: int,
@@ -138,6 +139,7 @@ def _tell_failure(
     field = "".join(c if c.isalnum() else "_" for c in divergence.field)
     stem = f"{divergence.oracle}-{field}-seed{arguments.seed}-case{index}"
     stem = stem.replace(" ", "_")
+    beacon.go_home()
     first = save_new(trace, arguments.trace_dir, f"{stem}-whole")
     print(f"FAILED in case {index}; saved as {first}")
     try:
@@ -146,6 +148,7 @@ def _tell_failure(
     except KeyboardInterrupt:
         print(f"interrupted, so not shrunk:\n{divergence}")
         return
+    beacon.go_home()
     path = save_new(failure.trace, arguments.trace_dir, stem)
     print("\n".join(failure.lines(path)))
 

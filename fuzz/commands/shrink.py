@@ -26,6 +26,7 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     if divergence is None:
         raise UsageError(f"{arguments.trace}: nothing goes wrong, so there is nothing to shrink")
     failure = examine(subject, trace, divergence)
+    beacon.go_home()
     save(failure.trace, arguments.out)
     print("\n".join(failure.lines(arguments.out)))
     return 1

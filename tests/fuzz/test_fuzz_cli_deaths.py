@@ -60,6 +60,35 @@ def test_a_process_that_dies_before_its_first_case_is_4(folder: Path, text: str)
     assert done.stderr.endswith(") before its first case\n")
 
 
+def test_an_implementation_cannot_take_its_verdict_back(folder: Path) -> None:
+    """If this fails, a wrong implementation that ends the process itself passes for right."""
+    done = draftproof("check", "--implementation", "faulty.py:HasTheLastWord", cwd=folder)
+    assert done.returncode == 1
+    assert "fails        10 of 10 replays\n" in done.stdout
+
+
+def test_a_thread_that_never_ends_does_not_keep_the_command(folder: Path) -> None:
+    """If this fails, the verdict is told, and the command hangs."""
+    done = draftproof(
+        "check", "--implementation", "faulty.py:LeavesAThread", "--examples", 1, cwd=folder
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_traces_are_saved_where_the_command_began(folder: Path) -> None:
+    """If this fails, a worker that changes the working directory takes its traces along."""
+    done = draftproof("check", "--implementation", "faulty.py:Wanders", cwd=folder)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert len(list((folder / "traces").iterdir())) == 2
+
+
+def test_what_is_raised_need_not_be_an_exception(folder: Path) -> None:
+    """If this fails, a panic of a library is a traceback of ours, and its trace is lost."""
+    done = draftproof("check", "--implementation", "faulty.py:Panics", cwd=folder)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "found        out of \\ud800 registers\n" in done.stdout
+
+
 def test_a_hang_in_python_is_1_shrunk_and_saved(folder: Path) -> None:
     """If this fails, a worker that waits for ever stops the campaign for ever."""
     done = draftproof(

@@ -195,17 +195,16 @@ def test_deleting_any_one_event_makes_the_failure_vanish(make: type[Model], seed
 
 
 def test_the_smallest_trace_is_found_exactly() -> None:
-    """If this fails, shrinking got worse: four events and the smallest sizes are enough."""
+    """If this fails, shrinking got worse: three events and the smallest sizes are enough."""
     failure = shrunk_case(Subject(Slips), 0)
     assert failure.trace.events == (
-        Submit(0, limit=3),
-        Step(),
+        Submit(1, imported=True, limit=2),
         Step(),
         Step(draft_len=0),
     )
     assert failure.trace.config == Config(1, 1, 1, 1, vocab_size=2, block_size=1)
     assert failure.divergence.signature == ("comparison", "draft_seq")
-    assert (failure.divergence.step, failure.divergence.event) == (2, 3)
+    assert (failure.divergence.step, failure.divergence.event) == (1, 2)
     assert failure.events_before == 40
 
 

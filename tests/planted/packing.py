@@ -11,6 +11,7 @@ from planted.facts import (
     breaks,
     bumped,
     real_generations,
+    retagged,
     with_batch,
     with_generation,
 )
@@ -121,7 +122,7 @@ def longer_drafts_than_a_block(fed: Fed, history: History) -> Fed | None:
 
 @breaks("draft length lookup", Fed)
 def a_ragged_step_that_drafts_less_than_a_block(fed: Fed, history: History) -> Fed | None:
-    if fed.batch.verify_lens is None:
+    if fed.batch.verify_lens is None or fed.batch.draft_uniforms is not None:
         return None
     history.config = replace(history.config, max_draft_len=fed.batch.draft_len + 1)
     return fed
@@ -173,7 +174,7 @@ def padding_beyond_the_smallest_graph(fed: Fed, history: History) -> Fed | None:
 def a_graph_of_another_draft_length(fed: Fed, history: History) -> Fed | None:
     batch, config, r = fed.batch, history.config, fed.batch.draft_len
     real, size = len(real_generations(batch, history)), len(batch.generations)
-    if batch.mode != "replay" or real == size or r == config.max_draft_len:
+    if batch.mode != "replay" or real in (0, size) or r == config.max_draft_len:
         return None
     history.config = replace(config, draft_len_schedule=((real, r), (size, r + 1)))
     return fed
@@ -181,7 +182,7 @@ def a_graph_of_another_draft_length(fed: Fed, history: History) -> Fed | None:
 
 @breaks("padding", Fed)
 def a_request_that_nobody_submitted(fed: Fed, history: History) -> Fed | None:
-    if not real_generations(fed.batch, history):
+    if not real_generations(fed.batch, history) or history.config.draft_len_schedule:
         return None
     return with_generation(fed, 0, request_id=9999, incarnation=9999)
 
@@ -197,6 +198,14 @@ def wrong_dummy(name: str, value: int) -> None:
 
 for _name, _value in (("request_id", 1), ("seq_slot", 0), ("position", 99)):
     wrong_dummy(_name, _value)
+
+
+@breaks("padding", Fed)
+def a_dummy_row_that_verifies_a_draft(fed: Fed, history: History) -> Fed | None:
+    windows = fed.batch.verify_lens or ()
+    if len(windows) < 2 or windows[-2] < 2 or fed.batch.generations[-1].incarnation:
+        return None
+    return retagged(with_batch(fed, verify_lens=(*windows[:-2], windows[-2] - 1, 2)))
 
 
 @breaks("padding", Fed)

@@ -6,6 +6,7 @@ from schedules import batches, contexts, delivered, departed, generations, ids, 
 
 from draftproof.reference.vocabulary import SEAMS
 from draftproof.sim.events import AnyEvent, Cancel, Pause, Recompute, Step, Submit, Warmup
+from draftproof.sim.journal import Asked
 
 MANY = small(vocab_size=1000)
 """So many tokens that none comes twice in the run below."""
@@ -208,4 +209,5 @@ def test_what_names_nobody_is_skipped() -> None:
         Recompute(0),
     )
     assert ids(run) == ids(plain) == [[1], [1], [0]]
-    assert run.journal == plain.journal
+    facts = [[e for e in r.journal.entries if not isinstance(e, Asked)] for r in (run, plain)]
+    assert facts[0] == facts[1]

@@ -6,6 +6,7 @@ from schedules import BUSY, output, play
 from draftproof.sim.events import Cancel, Recompute, Step, Submit, Warmup
 from draftproof.sim.journal import (
     Answered,
+    Asked,
     Delivered,
     Departed,
     Fed,
@@ -19,8 +20,7 @@ from draftproof.sim.run import Simulation, replay
 def test_the_journal_says_what_happened_in_the_order_in_which_it_did() -> None:
     """If this fails, an invariant is computed from something that did not happen, or not then."""
     first, second = Submit(0, prompt=2, limit=2), Submit(1, prompt=3, limit=9)
-    run = play(
-        small(),
+    events = (
         first,
         second,
         Step(chunk=2),
@@ -30,23 +30,32 @@ def test_the_journal_says_what_happened_in_the_order_in_which_it_did() -> None:
         Cancel(1),
         Step(fault="seed"),
     )
+    run = play(small(), *events)
     chunk, warm, mixed, idle = run.steps
     token = output(run, 1)
     assert run.journal.entries == [
+        Asked(first),
         Submitted(1, 1, first),
+        Asked(second),
         Submitted(2, 2, second),
+        Asked(events[2]),
         Fed(chunk.batch, (2, 2)),
         Answered(chunk.result),
+        Asked(events[3]),
         Fed(warm.batch, (None,)),
         Answered(warm.result),
+        Asked(events[4]),
         Delivered(0, 1, 1, (token[0],), 3),
         Fed(mixed.batch, (3, 6)),
         Answered(mixed.result),
+        Asked(events[5]),
         Delivered(2, 2, 2, (output(run, 2)[0],), 4),
         Delivered(2, 1, 1, (token[1],), 4),
         Departed(1, "finished"),
         Restarted(2),
+        Asked(events[6]),
         Departed(2, "cancelled"),
+        Asked(events[7]),
         Fed(idle.batch, (None,)),
         Answered(None),
     ]

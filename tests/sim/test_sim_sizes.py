@@ -138,7 +138,7 @@ def test_an_idle_step_is_one_dummy_row_that_counts_in_the_lookup() -> None:
     run = play(config, Step(), *decoding(1), Pause(0), Step(graph=True), Step())
     assert ids(run) == [[IDLE_ID], [IDLE_ID], [1]]
     assert draft_lens(run) == [3, 3, 3]
-    assert [batch.mode for batch in batches(run)] == ["eager", "eager", "eager"]
+    assert [batch.mode for batch in batches(run)] == ["eager", "replay", "eager"]
     dummy = batches(run)[1].generations[0]
     assert (dummy.position, dummy.seq_slot, dummy.proposed, dummy.incarnation) == (3, 3, 0, 0)
     assert batches(run)[1].drafts.tolist() == [1, 1, 1]

@@ -5,12 +5,16 @@ Each factory is reached by path, as a user's own file would be.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
 import signal
 import sys
+import threading
 import time
 from collections import deque
+from pathlib import Path
+from tempfile import mkdtemp
 
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import (
@@ -44,15 +48,55 @@ class Base(Model):
 
 
 class Wrong(Base):
-    """Miscounts its forwards."""
+    """Says that it counted one forward more."""
+
+    extra = 0
 
     def happen(self) -> None:
-        self.draft_seq += 1
+        self.extra = 1
+
+    def state(self) -> WorkerState:
+        state = super().state()
+        assert state.draft_seq is not None
+        state.draft_seq += self.extra
+        return state
 
 
 class Raises(Base):
     def happen(self) -> None:
         raise RuntimeError("out of registers")
+
+
+class Panics(Base):
+    """As a library in another language does: what it raises is no Exception."""
+
+    def happen(self) -> None:
+        raise GeneratorExit("out of \ud800 registers")
+
+
+class Wanders(Wrong):
+    """Goes to another folder, and takes it away."""
+
+    def happen(self) -> None:
+        super().happen()
+        gone = Path(mkdtemp())
+        os.chdir(gone)
+        gone.rmdir()
+
+
+class HasTheLastWord(Wrong):
+    """Decides itself how the process ends."""
+
+    def happen(self) -> None:
+        super().happen()
+        atexit.register(os._exit, 0)
+
+
+class LeavesAThread(Base):
+    """One that never ends."""
+
+    def happen(self) -> None:
+        threading.Thread(target=time.sleep, args=(10**6,)).start()
 
 
 class Exits(Base):
