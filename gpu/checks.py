@@ -8,13 +8,22 @@ from draftproof.gpu.slots import is_padding
 from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, BatchError, Config
 
 
-def check_batch(batch: Batch, config: Config) -> None:
-    """Raise BatchError if no worker of this configuration may accept the batch."""
+def check_rows(batch: Batch, config: Config) -> None:
+    """Raise BatchError for what is wrong before the target has run."""
     block = config.max_draft_len
     if not 0 <= batch.draft_len <= block:
         raise BatchError(f"draft length {batch.draft_len} is not in 0 .. {block}")
     _check_rows([row.request_id for row in batch.rows], config)
     _check_windows(batch)
+    _expect("drafts", batch.drafts, "lq", len(batch.generations) * batch.draft_len)
+    tokens = _token_rows(batch)
+    if tokens > config.max_num_tokens:
+        raise BatchError(f"{tokens} token rows in a batch, more than {config.max_num_tokens}")
+
+
+def check_batch(batch: Batch, config: Config) -> None:
+    """Raise BatchError if no worker of this configuration may accept the batch."""
+    check_rows(batch, config)
     _check_buffers(batch, config)
 
 
@@ -34,6 +43,10 @@ def generation_rows(batch: Batch) -> int:
     if batch.verify_lens is None:
         return len(batch.generations) * (1 + batch.draft_len)
     return sum(batch.verify_lens)
+
+
+def _token_rows(batch: Batch) -> int:
+    return sum(row.length for row in batch.contexts) + generation_rows(batch)
 
 
 def _check_rows(ids: list[int], config: Config) -> None:
@@ -59,12 +72,8 @@ def _check_windows(batch: Batch) -> None:
 
 def _check_buffers(batch: Batch, config: Config) -> None:
     generations, r, rows = len(batch.generations), batch.draft_len, generation_rows(batch)
-    tokens = sum(row.length for row in batch.contexts) + rows
-    if tokens > config.max_num_tokens:
-        raise BatchError(f"{tokens} token rows in a batch, more than {config.max_num_tokens}")
-    _expect("drafts", batch.drafts, "lq", generations * r)
     _expect("target_tokens", batch.target_tokens, "lq", len(batch.contexts) + rows)
-    _expect("hidden", batch.hidden, "b", tokens * ROW_COMPONENTS)
+    _expect("hidden", batch.hidden, "b", _token_rows(batch) * ROW_COMPONENTS)
     if uses_rejection(batch, config):
         _expect("target_probs", batch.target_probs, "f", rows * config.vocab_size)
     if uses_rejection(batch, config) and not draws_numbers(batch):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from draftproof.gpu.advance import seed
-from draftproof.gpu.checks import check_batch
+from draftproof.gpu.checks import check_batch, check_rows
 from draftproof.gpu.dispatch import operations
 from draftproof.gpu.graphs import Graphs, Key, Path, key_of
 from draftproof.gpu.inputs import Inputs, int_tensor
@@ -71,39 +71,39 @@ class DSparkWorker:
         self.scratch = config.max_num_requests
         self.draft_seq = 0
         self.rows = 0
-        self._saved: tuple[int, list[Tensor]] | None = None
 
     @torch.inference_mode()
     def prepare(self, batch: Batch) -> None:
-        """Section 3. Raises BatchError, changing nothing.
-
-        A warm-up changes nothing but `batch_to_slot`, and that until the end of its forward.
-        """
-        check_batch(batch, self.config)
-        self._undo()
-        if batch.mode in UNDONE:
-            self._saved = self.rows, self.memory.saved()
-        else:
+        """Section 3. Raises BatchError, changing nothing. A warm-up changes nothing here."""
+        check_rows(batch, self.config)
+        if batch.mode not in UNDONE:
             self._admit(batch)
-        self.inputs.write(batch, self._slots(batch), self.draft_seq)
-        self.rows = len(batch.rows)
 
     @torch.inference_mode()
     def forward(self, batch: Batch) -> StepResult:
         """Sections 4 to 9, for the batch last given to `prepare`.
 
-        Lets the exceptions of `Collaborators.at` pass.
+        Raises BatchError, changing nothing. Lets the exceptions of `Collaborators.at` pass.
         """
-        key = None if self.graphs is None else self._key(batch)
+        check_batch(batch, self.config)
+        saved = (self.rows, self.memory.saved()) if batch.mode in UNDONE else None
         try:
-            return self._step(batch, self.at) if key is None else self._graphed(batch, key)
+            return self._forward(batch)
         finally:
-            self._undo()
+            if saved is not None:
+                self.rows, tensors = saved
+                self.memory.restore(tensors)
 
     @torch.inference_mode()
     def state(self) -> WorkerState:
         """The state after the last completed step, copied."""
         return show(self.memory, self.slots, self.rows, self.draft_seq)
+
+    def _forward(self, batch: Batch) -> StepResult:
+        self.inputs.write(batch, self._slots(batch), self.draft_seq)
+        self.rows = len(batch.rows)
+        key = None if self.graphs is None else self._key(batch)
+        return self._step(batch, self.at) if key is None else self._graphed(batch, key)
 
     def _step(self, batch: Batch, at: Callable[[str], None]) -> StepResult:
         inputs = self.inputs.read(batch, self.operations.uniforms)
@@ -150,13 +150,6 @@ class DSparkWorker:
             return self.scratch
         slot = self.slots.find(row.request_id, row.incarnation)
         return self.scratch if slot is None else slot
-
-    def _undo(self) -> None:
-        """Put back what the last warm-up found; without one, nothing."""
-        if self._saved is not None:
-            self.rows, saved = self._saved
-            self.memory.restore(saved)
-            self._saved = None
 
     # graphs
 

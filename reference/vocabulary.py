@@ -153,6 +153,8 @@ class GenerationRow:
 class Batch:
     """One step's input, built by the engine. Rows: contexts, then generations (section 1).
 
+    What the target leaves (target_tokens, hidden, target_probs) is missing in `prepare`.
+
     Generations: real ones, then the idle dummy, then padding. Token rows and logit rows are
     packed in row order; a generation has 1 + r of each, or `verify_lens[g]` when that is given.
 
@@ -321,7 +323,10 @@ class Worker(Protocol):
         """Section 3; on the host, once before each forward. Raises BatchError, changing nothing."""
 
     def forward(self, batch: Batch) -> StepResult:
-        """Sections 4-9. The batch is the one given to `prepare`."""
+        """Sections 4-9. The batch is the one given to `prepare`, and what the target left.
+
+        Raises BatchError, changing nothing, if that cannot be used, or is missing.
+        """
 
     def state(self) -> WorkerState:
         """The state after the last completed step, as copies; must not change anything."""

@@ -16,9 +16,9 @@ from draftproof.sim.choices import Choices, Digits
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
-FAULTS = ("target", *SEAMS)
-"""Where a forward may fail: in the target, so that `prepare` is all that the worker sees, or at a
-seam of the worker."""
+FAULTS = ("target", "hidden", *SEAMS)
+"""Where a step may fail: in the target, so that `prepare` is all that the worker sees; for want of
+hidden rows, which the target did not leave; or at a seam of the worker."""
 
 Seam = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(FAULTS)})$")]
 """What a field may hold; a file that says otherwise is refused (`draftproof.sim.traces`)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from draftproof.reference.drafter import make_drafter
@@ -23,7 +23,7 @@ from draftproof.sim.compare import SHOWN, result_difference, state_difference
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import InjectedFault, StepTimeout
 from draftproof.sim.journal import Entry
-from draftproof.sim.packing import isolated, poison
+from draftproof.sim.packing import before_target, isolated, poison
 from draftproof.sim.refusals import refused
 from draftproof.sim.run import Expected, Faults, Run
 
@@ -116,14 +116,7 @@ class _Side:
     def refuse(self, last: Expected) -> None:
         """Offer what must be refused, after the last step, whose state stays."""
         for reason, batch in refused(self.config):
-            try:
-                with _blamed(self.timeout, f"BatchError, for the batch has {reason}"):
-                    self.worker.prepare(batch)
-            except Divergence as divergence:
-                if isinstance(divergence.__cause__, BatchError):
-                    continue
-                raise
-            raise Divergence("exception", "BatchError", f"raised for {reason}", "accepted")
+            self._refuses(reason, self.worker.prepare, before_target(batch))
         if not (last.batch.mode in UNDONE and last.fault == "target"):
             self._compare_states(last)
 
@@ -131,8 +124,12 @@ class _Side:
         """Run one step; None if the injected fault came through."""
         try:
             with _blamed(self.timeout, "no exception"):
-                self.worker.prepare(batch)
-                self.faults.at("target")
+                self.worker.prepare(before_target(batch))
+            self.faults.at("target")
+            if self.faults.armed == "hidden":
+                self._without_hidden(batch)
+                return None
+            with _blamed(self.timeout, "no exception"):
                 result = self.worker.forward(batch)
         except InjectedFault as error:
             if self.faults.fired:
@@ -143,6 +140,22 @@ class _Side:
             wanted = f"the fault at {self.faults.armed!r}"
             raise Divergence("exception", "fault", wanted, "a result")
         return result
+
+    def _without_hidden(self, batch: Batch) -> None:
+        """A forward for which nothing was captured (section 16, row 7)."""
+        self.faults.fired = True
+        self._refuses("there are no hidden rows", self.worker.forward, replace(batch, hidden=None))
+
+    def _refuses(self, reason: str, call: Callable[[Batch], object], batch: Batch) -> None:
+        """What has to raise BatchError."""
+        try:
+            with _blamed(self.timeout, f"BatchError, for {reason}"):
+                call(batch)
+        except Divergence as divergence:
+            if isinstance(divergence.__cause__, BatchError):
+                return
+            raise
+        raise Divergence("exception", "BatchError", f"raised, for {reason}", "accepted")
 
     def _compare_results(self, batch: Batch, expected: StepResult, found: Any) -> None:
         with _blamed(self.timeout, "a result as `StepResult` describes it"):

@@ -33,6 +33,11 @@ def two(number: int) -> bytes:
     return bytes((number & 127, number >> 7 & 127))
 
 
+def before_target(batch: Batch) -> Batch:
+    """What is known of a step before the target has run; its arrays are shared."""
+    return replace(batch, target_tokens=array("q"), hidden=None, target_probs=None)
+
+
 def isolated(batch: Batch) -> Batch:
     """The same batch with arrays of its own, for a worker that might change or keep them."""
     copies: dict[str, Any] = {name: value[:] for name, value in _arrays(batch)}

@@ -13,11 +13,14 @@ def refused(config: Config) -> Iterator[tuple[str, Batch]]:
     """Each with what is wrong about it."""
     most = config.max_num_requests
     yield (
-        f"more than {most} rows",
+        f"there are more than {most} rows",
         _batch([GenerationRow(PADDING_ID_BASE, 0, most, 0)] * (most + 1)),
     )
     if most > 1:
-        yield "an id twice", _batch([GenerationRow(7, 9, slot, 3) for slot in (0, 1)])
+        yield (
+            "an id stands twice in the batch",
+            _batch([GenerationRow(7, 9, slot, 3) for slot in (0, 1)]),
+        )
 
 
 def _batch(rows: list[GenerationRow]) -> Batch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from draftproof.reference.config import checked
@@ -23,6 +23,7 @@ from draftproof.sim.engine import Engine
 from draftproof.sim.errors import InjectedFault
 from draftproof.sim.events import AnyEvent, Step, Submit, Warmup, choose_event
 from draftproof.sim.journal import Asked, Journal
+from draftproof.sim.packing import before_target
 
 MakeEngine = Callable[[Config, Journal], Engine]
 
@@ -39,7 +40,10 @@ class Faults:
         self.armed, self.fired = seam, False
 
     def at(self, seam: str) -> None:
-        """`Collaborators.at`; and what lies between `prepare` and `forward`."""
+        """`Collaborators.at`; and what lies between `prepare` and `forward`.
+
+        A forward that is to fail for its hidden rows is handed none, and fails by itself.
+        """
         if seam == self.armed:
             self.fired = True
             raise InjectedFault(seam)
@@ -141,11 +145,14 @@ class Simulation:
 
     def _forward(self, batch: Batch, fault: str | None) -> StepResult | None:
         self._faults.arm(fault)
-        self._model.prepare(batch)
+        self._model.prepare(before_target(batch))
         try:
             self._faults.at("target")
-            result = self._model.forward(batch)
-        except InjectedFault:
+            given = replace(batch, hidden=None) if fault == "hidden" else batch
+            result = self._model.forward(given)
+        except (InjectedFault, BatchError) as error:
+            if isinstance(error, BatchError) and fault != "hidden":
+                raise
             self.engine.failed(batch)
             return None
         self.engine.completed(batch, result)

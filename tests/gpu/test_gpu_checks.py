@@ -25,21 +25,42 @@ def test_options() -> None:
         make(config, "cpu", friends, dtype="int8")
 
 
-REFUSED = [
+TOO_LATE = [
     ({"hidden": None}, "hidden is missing, 56 numbers expected"),
     ({"hidden": array("b", [0])}, "hidden has 1 numbers, 56 expected"),
     ({"hidden": array("q", [0] * 56)}, "hidden has typecode 'q', not one of 'b'"),
-    ({"drafts": array("q")}, "drafts has 0 numbers, 6 expected"),
     ({"target_tokens": array("q", [0])}, "target_tokens has 1 numbers, 8 expected"),
     ({"all_greedy": False}, "target_probs is missing, 512 numbers expected"),
+]
+"""What only the target's run shows."""
+
+REFUSED = [
+    ({"drafts": array("q")}, "drafts has 0 numbers, 6 expected"),
     ({"draft_len": 4}, "draft length 4 is not in 0 .. 3"),
     ({"verify_lens": (1, 5)}, "verify window 5 is not in 1 .. 4"),
     ({"verify_lens": (1,)}, "1 verify windows for 2 generations"),
 ]
 
 
+@pytest.mark.parametrize(("fields", "message"), TOO_LATE, ids=[text for _, text in TOO_LATE])
+def test_what_the_target_left_is_refused_before_any_change(
+    build: Callable[..., Batch],
+    worker: Callable[..., DSparkWorker],
+    fields: dict[str, Any],
+    message: str,
+) -> None:
+    """If this fails, a step without hidden rows goes on with those of another."""
+    ours = worker(use_rejection_sampling=True)
+    batch = build(3, generations=[(2, 2, 5, 1), (3, 3, 7, 1)])
+    ours.prepare(batch)
+    before = repr(ours.state())
+    with pytest.raises(BatchError, match=message):
+        ours.forward(replace(batch, **fields))
+    assert repr(ours.state()) == before
+
+
 @pytest.mark.parametrize(("fields", "message"), REFUSED, ids=[text for _, text in REFUSED])
-def test_bad_buffers_are_refused_before_any_change(
+def test_bad_rows_are_refused_before_any_change(
     build: Callable[..., Batch],
     worker: Callable[..., DSparkWorker],
     fields: dict[str, Any],
@@ -60,7 +81,9 @@ def test_more_token_rows_than_fit_are_refused(
 ) -> None:
     """If this fails, the hidden rows of a large batch are cut off, or written past their room."""
     ours = worker(max_num_tokens=16)
-    ours.prepare(build(3, [(1, 1, 0, 12)], [(2, 2, 5, 1)]))
+    fits = build(3, [(1, 1, 0, 12)], [(2, 2, 5, 1)])
+    ours.prepare(fits)
+    ours.forward(fits)
     with pytest.raises(BatchError, match="17 token rows in a batch, more than 16"):
         ours.prepare(build(3, [(1, 1, 0, 13)], [(2, 2, 5, 1)]))
 

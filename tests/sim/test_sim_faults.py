@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from spoilers import plain, spoiled
 
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import (
+    ROW_COMPONENTS,
     SEAMS,
     Batch,
     Collaborators,
@@ -21,7 +24,7 @@ from draftproof.reference.vocabulary import (
 )
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import InjectedFault
-from draftproof.sim.events import AnyEvent, Step, Submit, Warmup
+from draftproof.sim.events import FAULTS, AnyEvent, Step, Submit, Warmup
 from draftproof.sim.lockstep import Checked, MakeWorker, check
 
 
@@ -41,7 +44,7 @@ def caught(make: MakeWorker, *events: AnyEvent) -> Divergence:
     return info.value
 
 
-@pytest.mark.parametrize("seam", SEAMS)
+@pytest.mark.parametrize("seam", FAULTS)
 def test_a_fault_that_passes_is_as_it_should_be(seam: str) -> None:
     """If this fails, injected faults are reported as findings."""
     events = faulty(seam, Step(), Warmup(fault=seam), Step(), Step(fault=seam), Step())
@@ -57,6 +60,24 @@ class Swallows(Model):
         with suppress(InjectedFault):
             self.answer = super().forward(batch)
         return self.answer
+
+
+class SeesZeros(Model):
+    """Takes missing hidden rows for zeros (section 16, row 7)."""
+
+    def forward(self, batch: Batch) -> Any:
+        if batch.hidden is None:
+            zeros = array("b", bytes(ROW_COMPONENTS * (len(batch.target_tokens) + 99)))
+            batch = replace(batch, hidden=zeros)
+        return super().forward(batch)
+
+
+@pytest.mark.parametrize("events", [faulty("hidden"), (Step(), Warmup(fault="hidden"))])
+def test_a_worker_that_goes_on_without_hidden_rows_is_found(events: tuple[AnyEvent, ...]) -> None:
+    """If this fails, drafts are made of zeros, and later frames bear wrong labels."""
+    divergence = caught(SeesZeros, *events)
+    assert divergence.signature == ("exception", "BatchError")
+    assert (divergence.expected, divergence.step) == ("raised, for there are no hidden rows", 1)
 
 
 class SwallowsSilently(Model):

@@ -102,7 +102,7 @@ class Door:
             runtime_draft_len=r,
             draft_tokens=self.tensor(batch.drafts),
             is_cuda_graph=batch.mode in UNDONE,
-            layers_to_capture=() if batch.hidden is None else (0,),
+            layers_to_capture=(0,),
         )
         try:
             self.spec_metadata.prepare()
@@ -110,7 +110,9 @@ class Door:
             raise BatchError(str(error)) from error
 
     def forward(self, batch: Batch) -> StepResult:
-        if batch.hidden is not None:
+        if batch.hidden is None:  # The target left nothing.
+            self.spec_metadata.captured_hidden_states = None
+        else:
             hidden = self.tensor(batch.hidden).view(-1, ROW_COMPONENTS)
             self.spec_metadata.maybe_capture_hidden_states(0, hidden)
         target = self.tensor(batch.target_tokens)
