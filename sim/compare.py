@@ -42,13 +42,15 @@ def describe_row(row: Sequence[float]) -> str:
     return f"incarnation {incarnation}, position {position}, fed in step {step}"
 
 
-def result_difference(batch: Batch, expected: StepResult, found: StepResult) -> Divergence | None:
+def result_difference(
+    config: Config, batch: Batch, expected: StepResult, found: StepResult
+) -> Divergence | None:
     """The first difference of two results, or None."""
-    return next(_result_differences(batch, expected, found), None)
+    return next(_result_differences(config, batch, expected, found), None)
 
 
 def _result_differences(
-    batch: Batch, expected: StepResult, found: StepResult
+    config: Config, batch: Batch, expected: StepResult, found: StepResult
 ) -> Iterator[Divergence]:
     if expected.window_source != found.window_source:
         yield _difference("window_source", expected.window_source, found.window_source)
@@ -57,8 +59,9 @@ def _result_differences(
         yield from _rows(batch, "new_tokens_lens", expected.new_tokens_lens, counts)
     tokens = nested(found.new_tokens)
     kept = [row[:n] for row, n in zip(tokens, counts, strict=False)]
-    if kept != expected.new_tokens:
+    if kept != expected.new_tokens or len(tokens) != len(kept):
         yield from _rows(batch, "new_tokens", expected.new_tokens, kept)
+        yield _difference("new_tokens", f"{len(kept)} rows", f"{len(tokens)} rows")
     dummies = (IDLE_ID, PADDING_ID_BASE - batch.draft_len)
     real = sum(row.request_id not in dummies for row in batch.rows)  # dummies come last
     for name in ("next_draft_tokens", "next_new_tokens"):
@@ -66,6 +69,9 @@ def _result_differences(
         if got[:real] != wanted[:real] or len(got) != len(wanted):
             yield from _rows(batch, name, wanted[:real], got[:real])
             yield _difference(name, f"{len(wanted)} rows", f"{len(got)} rows")
+        for row in got[real:]:  # what stands for nobody is fed to the target all the same
+            if not all(0 <= token < config.vocab_size for token in row):
+                yield _difference(name, f"tokens within 0..{config.vocab_size - 1}", row)
 
 
 def _rows(batch: Batch, field: str, expected: Sequence[Any], found: Any) -> Iterator[Divergence]:
@@ -118,7 +124,8 @@ def _state_differences(
     if found.draft_seq is not None and found.draft_seq != expected.draft_seq:
         yield _difference("draft_seq", expected.draft_seq, found.draft_seq)
     if found.draft_probs is not None:
-        yield from _probs_differences(batch, expected.draft_probs, listed(found.draft_probs))
+        got = listed(found.draft_probs)
+        yield from _probs_differences(batch, expected.draft_probs, got)
 
 
 def _counter_differences(
@@ -132,8 +139,9 @@ def _counter_differences(
         if got is None:
             continue
         wanted = getattr(expected, name)
-        if got[:scratch] != wanted[:scratch]:
+        if got[:scratch] != wanted[:scratch] or len(got) != len(wanted):
             yield from _slots(owners, name, wanted[:scratch], got[:scratch])
+            yield _difference(name, f"{len(wanted)} rows", f"{len(got)} rows")
         if name in bounds and not 0 <= got[scratch] <= bounds[name]:
             yield _slot_difference(
                 name, {}, scratch, f"scratch row within 0..{bounds[name]}", got[scratch]
@@ -143,8 +151,12 @@ def _counter_differences(
 def _window_differences(
     owners: dict[int, int], expected: WorkerState, found: Any
 ) -> Iterator[Divergence]:
-    if found[: len(expected.windows)] == expected.windows:
+    slots = len(expected.windows)
+    if found[:slots] == expected.windows and len(found) <= slots + 1:  # the scratch row's may come
         return
+    if not slots <= len(found) <= slots + 1:
+        wanted, got = f"{len(expected.windows)} slots", f"{len(found)} slots"
+        yield _difference("windows", wanted, got)
     for slot, stages in enumerate(expected.windows):
         if found[slot] == stages:
             continue
@@ -188,10 +200,12 @@ def _confidence_differences(
 def _probs_differences(batch: Batch, expected: Sequence[Any], found: Any) -> Iterator[Divergence]:
     """Rows that were written, by sequence slot; the others are unset."""
     owners = {row.seq_slot: row.request_id for row in batch.rows}
+    if len(found) != len(expected):
+        wanted, got = f"{len(expected)} sequence slots", f"{len(found)} sequence slots"
+        yield _difference("draft_probs", wanted, got)
     for seq_slot, rows in enumerate(expected):
-        got = found[seq_slot][: len(rows)]
-        if got != rows:
-            yield _slot_difference("draft_probs", owners, seq_slot, rows, got)
+        if rows and found[seq_slot] != rows:
+            yield _slot_difference("draft_probs", owners, seq_slot, rows, found[seq_slot])
 
 
 def _slots(

@@ -56,7 +56,8 @@ class Step(Event, frozen=True, tag="step"):
     keeps, cyclically over the generation rows; draft_len: r forced from outside, used only without
     a schedule; rotate: by how much the batch order turns; graph: pad to a captured size and replay;
     windows: verify windows, cyclically, used only with confidence scheduling; fault: where the
-    forward fails.
+    forward fails; unread: the worker is not asked for its state, so that the next step runs without
+    what a look may repair, or wait for.
     """
 
     chunk: Count = 0
@@ -66,6 +67,7 @@ class Step(Event, frozen=True, tag="step"):
     graph: bool = False
     windows: tuple[AtLeastOne, ...] = ()
     fault: Seam | None = None
+    unread: bool = False
 
 
 class Cancel(Event, frozen=True, tag="cancel"):
@@ -187,6 +189,7 @@ def _step(config: Config, digits: Digits) -> Step:
         graph=digits.below(2) == 1,
         fault=_fault(digits, 60),
         windows=_windows(k, digits) if config.confidence_scheduling else (),
+        unread=digits.below(4) == 3,
     )
 
 

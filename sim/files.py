@@ -15,12 +15,20 @@ NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding a line raises that does not hold what it should."""
 
 
+MOST_BYTES = 256 << 20
+"""Of any file; a device would never end."""
+
+
 def read_whole(path: Path) -> bytes:
     """The bytes of a file. Raises FileError."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > MOST_BYTES:
+        raise FileError(f"{path}: more than {MOST_BYTES >> 20} MiB, which no file of ours has")
+    return data
 
 
 def decode_header(line: bytes, form: str, version: int, name: str) -> dict[str, Any]:

@@ -53,7 +53,8 @@ class Faults:
 class Expected:
     """One forward: its batch, the fault injected in it, and what must come of it.
 
-    result: None if it fails; entries: how long the journal was when the forward had been answered.
+    result: None if it fails; entries: how long the journal was when the forward had been answered;
+    unread: no worker is asked for its state after it.
     """
 
     event: int
@@ -62,6 +63,7 @@ class Expected:
     result: StepResult | None
     state: WorkerState
     entries: int
+    unread: bool = False
 
 
 @dataclass(slots=True)
@@ -130,6 +132,7 @@ class Simulation:
             result=result,
             state=self._model.state(),
             entries=len(self.run.journal.entries),
+            unread=isinstance(event, Step) and event.unread,
         )
         self.run.steps.append(expected)
         return expected

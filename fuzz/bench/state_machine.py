@@ -7,6 +7,7 @@ and the oracles are those of the campaigns, so that only the way of driving diff
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -21,11 +22,13 @@ from hypothesis.stateful import (
 )
 
 from draftproof.fuzz.cases import EVENTS_PER_CASE, Subject
+from draftproof.properties.asked import Schedule
 from draftproof.properties.invariants import Invariants
 from draftproof.properties.strategies import HypothesisChoices
 from draftproof.reference.drafter import make_drafter
 from draftproof.reference.vocabulary import (
     UNDONE,
+    BatchError,
     Collaborators,
     Config,
     Worker,
@@ -46,6 +49,8 @@ from draftproof.sim.events import (
     Warmup,
     choose_config,
 )
+from draftproof.sim.lockstep import Watch
+from draftproof.sim.packing import before_target
 from draftproof.sim.run import Expected, Faults, Simulation
 
 MOST_DRAFTS = 7
@@ -143,6 +148,7 @@ class ScheduleMachine(RuleBasedStateMachine):
         graph=st.booleans(),
         fault=faults(60),
         windows=st.one_of(st.just(()), st.tuples(*[st.integers(1, MOST_DRAFTS + 1)] * 3)),
+        unread=st.sampled_from([False, False, False, True]),
     )
     def step(
         self,
@@ -153,6 +159,7 @@ class ScheduleMachine(RuleBasedStateMachine):
         graph: bool,
         fault: str | None,
         windows: tuple[int, ...],
+        unread: bool,
     ) -> None:
         ragged = self.config.confidence_scheduling
         self.happen(
@@ -164,6 +171,7 @@ class ScheduleMachine(RuleBasedStateMachine):
                 graph=graph,
                 fault=fault,
                 windows=windows if ragged else (),
+                unread=unread,
             )
         )
 
@@ -232,7 +240,7 @@ class LockstepMachine(ScheduleMachine):
     def begin(self, config: Config) -> None:
         self.config = config
         self.simulation = Simulation(config, self.subject.make_engine)
-        self.watch = Invariants(config)
+        self.watches: list[Watch] = [Invariants(config), Schedule(config)]
         if self.subject.make is not None:
             friends = Collaborators(self.faults.at, make_drafter(config))
             self.worker = self.subject.make(config, friends)
@@ -249,26 +257,34 @@ class LockstepMachine(ScheduleMachine):
                 self._forward(self.worker, expected)
 
     def _watch(self, end: int, state: WorkerState | None) -> None:
-        self.watch.step(self.simulation.run.journal.entries[self.seen : end], state)
+        entries = self.simulation.run.journal.entries[self.seen : end]
+        for watch in self.watches:
+            watch.step(entries, state)
         self.seen = end
 
     def _forward(self, worker: Worker, expected: Expected) -> None:
         self.faults.arm(expected.fault)
+        batch = expected.batch
         try:
-            worker.prepare(expected.batch)
+            worker.prepare(before_target(batch))
             self.faults.at("target")
-            result = worker.forward(expected.batch)
+            blind = expected.fault == "hidden"
+            result = worker.forward(replace(batch, hidden=None) if blind else batch)
         except InjectedFault:
             return
+        except BatchError:
+            if expected.fault != "hidden":
+                raise
+            return
         if expected.result is not None and expected.batch.mode not in UNDONE:
-            difference = result_difference(expected.batch, expected.result, result)
+            difference = result_difference(self.config, batch, expected.result, result)
             if difference is not None:
                 raise difference
 
     @invariant()
     def states_agree(self) -> None:
         expected = self.unchecked
-        if expected is not None and self.worker is not None and not _unfinished(expected):
+        if expected is not None and self.worker is not None and not _unseen(expected):
             if expected.batch.mode not in UNDONE:
                 self.failed = expected.result is None
             difference = state_difference(
@@ -284,9 +300,9 @@ class LockstepMachine(ScheduleMachine):
             self._watch(len(entries), None)
 
 
-def _unfinished(expected: Expected) -> bool:
-    """A warm-up that ended before the forward that undoes it."""
-    return expected.batch.mode in UNDONE and expected.fault == "target"
+def _unseen(expected: Expected) -> bool:
+    """Nobody looks, or a warm-up ended before the forward that undoes it."""
+    return expected.unread or (expected.batch.mode in UNDONE and expected.fault == "target")
 
 
 def drive(machine: type[ScheduleMachine], number: int, examples: int) -> None:

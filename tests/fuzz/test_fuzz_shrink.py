@@ -191,7 +191,7 @@ def test_deleting_any_one_event_makes_the_failure_vanish(make: type[Model], seed
     for i in range(len(events)):
         shorter = cut(failure.trace, events[:i] + events[i + 1 :])
         assert not fails_alike(subject, shorter, signature)
-    assert len(events) <= 6
+    assert len(events) <= 7
 
 
 def test_the_smallest_trace_is_found_exactly() -> None:

@@ -93,6 +93,7 @@ def test_each_part_of_a_result_is_compared(
         ("window_source", put("window_source", "windows"), "uniform", "windows"),
         ("new_tokens_lens", lambda r: r.new_tokens_lens.append(1), "3 rows", "4 rows"),
         ("new_tokens", lambda r: r.new_tokens.pop(), "3 rows", "2 rows"),
+        ("new_tokens", lambda r: r.new_tokens.append([1]), "3 rows", "4 rows"),
         ("next_draft_tokens", lambda r: r.next_draft_tokens.pop(), "3 rows", "2 rows"),
         ("next_draft_tokens", lambda r: r.next_draft_tokens.append([]), "3 rows", "4 rows"),
         ("next_new_tokens", lambda r: r.next_new_tokens.pop(), "3 rows", "2 rows"),
@@ -253,6 +254,8 @@ def test_what_idle_and_padding_rows_propose_is_not_compared_but_what_they_keep_i
     assert check(play(config, *events), spoiled(0, result=propose)).steps == 1
     kept = caught(spoiled(0, result=bump("new_tokens", row, 0)), config, events)
     assert (kept.field, kept.row) == ("new_tokens", row)
+    wild = caught(spoiled(0, result=bump("next_draft_tokens", row, 1, by=-9)), config, events)
+    assert (wild.field, wild.expected) == ("next_draft_tokens", "tokens within 0..63")
     lost = caught(spoiled(0, result=lambda r: r.next_draft_tokens.pop()), config, events)
     assert (lost.field, lost.found) == ("next_draft_tokens", f"{row} rows")
 

@@ -186,3 +186,10 @@ def test_a_configuration_is_written_in_its_normal_form() -> None:
     """If this fails, equal traces have different bytes, and none is recognised as saved before."""
     config = replace(PLAIN.config, draft_len_schedule=((2, 0), (1, 3)), block_size=None)
     assert encode(Trace(checked(config), ())) == encode(cut(Trace(PLAIN.config, ()), ()))
+
+
+def test_a_file_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, a device given by mistake fills the memory."""
+    monkeypatch.setattr("draftproof.sim.files.MOST_BYTES", 1 << 20)
+    with pytest.raises(FileError, match="/dev/zero: more than 1 MiB, which no file of ours has"):
+        load(Path("/dev/zero"))

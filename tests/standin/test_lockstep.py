@@ -76,7 +76,7 @@ def nothing_saved(self: DSv4DSparkWorker) -> None:
         (DSv4DSparkDraftModel, "write_context_windows", oldest_wins, "comparison windows"),
         # A live request that lent its name to a warm-up has moved on.
         (DSv4DSparkWorker, "_snapshot", nothing_saved, "comparison ctx_len"),
-        (DSv4DSparkWorker, "_forget_departed", forgets_by_id, "comparison slots"),
+        (DSv4DSparkWorker, "_forget_departed", forgets_by_id, "comparison next_draft_tokens"),
     ],
     ids=["row 2", "row 3", "row 5", "row 11"],
 )
