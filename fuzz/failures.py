@@ -1,9 +1,12 @@
-"""What happens to a failing case: saved, replayed ten times, shrunk, saved again."""
+"""What happens to a failing case: saved, replayed ten times, shrunk, saved again.
+
+A failure that comes and goes is shrunk too, with several tries for every smaller trace.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf, log
 from pathlib import Path
 from time import monotonic
 
@@ -18,13 +21,19 @@ from draftproof.sim.errors import ImplementationError
 from draftproof.sim.traces import Trace, cut, encode, save
 
 REPLAYS = 10
+OVERLOOKED = 0.02
+"""How likely a smaller trace that fails as often as the whole one may pass all its tries."""
+
 PATIENCE = 300.0
 """Seconds after which replaying and shrinking stop; only hangs and very slow steps take so long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failing trace, made minimal unless time ran out, and how often it fails."""
+    """A failing trace, made minimal unless time ran out, and how often it fails.
+
+    tries: how often each smaller trace was run while shrinking, until it failed.
+    """
 
     trace: Trace
     divergence: Divergence
@@ -32,28 +41,36 @@ class Failure:
     replays: int
     events_before: int
     late: bool = False
+    tries: int = 1
 
     def lines(self, path: Path | None) -> list[str]:
         """The report."""
         lines = failure_report(self.divergence, self.trace, path)
         lines.append(f"{'fails':<12} {self.fails} of {self.replays} replays")
         if self.events_before != len(self.trace.events):
-            lines.append(f"{'shrunk':<12} from {self.events_before} events")
+            tries = f", with {self.tries} tries each" if self.tries > 1 else ""
+            lines.append(f"{'shrunk':<12} from {self.events_before} events{tries}")
         if self.late:
             lines.append(f"{'not minimal':<12} time for shrinking ran out")
         return lines
 
 
 class _Alike:
-    """Whether a trace fails in the same way; never, once time is up. last: the last that did."""
+    """Whether a trace fails in the same way, at least once in so many tries; never, once time is
+    up. last: the last that did.
+    """
 
     def __init__(self, subject: Subject, divergence: Divergence) -> None:
         self.subject = subject
         self.last = divergence
         self.deadline = inf
         self.late = False
+        self.tries = 1
 
     def __call__(self, trace: Trace) -> bool:
+        return any(self._once(trace) for _ in range(self.tries))
+
+    def _once(self, trace: Trace) -> bool:
         if monotonic() > self.deadline:
             self.late = True
             return False
@@ -70,7 +87,7 @@ class _Alike:
 def examine(
     subject: Subject, trace: Trace, divergence: Divergence, patience: float = PATIENCE
 ) -> Failure:
-    """Replay a failing trace ten times, then shrink it if it fails every time."""
+    """Replay a failing trace ten times, then shrink it if it ever fails again."""
     trace = msgspec.structs.replace(trace, failure=divergence.signature)
     start, before = monotonic(), len(trace.events)
     alike = _Alike(subject, divergence)
@@ -78,14 +95,16 @@ def examine(
     while replays < REPLAYS and (not replays or monotonic() < start + patience / 2):
         fails += alike(trace)
         replays += 1
-    if fails < replays:
+    if not fails:
         return Failure(trace, divergence, fails, replays, before)
+    if fails < replays:
+        alike.tries = ceil(log(OVERLOOKED) / log(1 - fails / replays))
     alike.deadline = start + patience
     if divergence.event is not None:
         head = cut(trace, trace.events[: divergence.event + 1])
         trace = head if alike(head) else trace
     trace = shrink(trace, alike)
-    return Failure(trace, alike.last, fails, replays, before, alike.late)
+    return Failure(trace, alike.last, fails, replays, before, alike.late, alike.tries)
 
 
 def save_new(trace: Trace, directory: Path, stem: str) -> Path:

@@ -64,15 +64,31 @@ def test_a_failure_is_replayed_ten_times_and_then_shrunk() -> None:
     ]
 
 
-@pytest.mark.parametrize(("n", "fails"), [(2, 5), (3, 3), (11, 0)])
-def test_a_failure_that_comes_and_goes_is_counted_and_left_whole(n: int, fails: int) -> None:
-    """If this fails, a flaky failure is shrunk by chance into a trace that never fails."""
+@pytest.mark.parametrize(("n", "fails", "tries"), [(2, 5, 6), (3, 3, 11)])
+def test_a_failure_that_comes_and_goes_is_counted_and_shrunk_with_more_tries(
+    n: int, fails: int, tries: int
+) -> None:
+    """If this fails, a flaky failure stays as long as it was, or shrinks to what never fails."""
     subject = Subject(every(n))
     failure = examine(subject, TRACE, first(subject))
-    assert (failure.fails, failure.replays) == (fails, 10)
+    assert (failure.fails, failure.replays, failure.tries) == (fails, 10, tries)
+    assert failure.trace.events == (Step(), Step())
+    assert failure.trace.failure == ("comparison", "draft_seq")
+    assert any(subject.failure(failure.trace) for _ in range(n))
+    assert failure.lines(None)[-2:] == [
+        f"fails        {fails} of 10 replays",
+        f"shrunk       from 5 events, with {tries} tries each",
+    ]
+
+
+def test_a_failure_that_never_comes_again_is_left_whole() -> None:
+    """If this fails, a failure that nobody can show is reported with a wrong trace."""
+    subject = Subject(every(11))
+    failure = examine(subject, TRACE, first(subject))
+    assert (failure.fails, failure.replays) == (0, 10)
     assert failure.trace.events == EVENTS
     assert failure.trace.failure == ("comparison", "draft_seq")
-    assert failure.lines(None)[-1] == f"fails        {fails} of 10 replays"
+    assert failure.lines(None)[-1] == "fails        0 of 10 replays"
 
 
 def test_a_failure_that_vanishes_while_it_is_shrunk_is_still_told() -> None:

@@ -73,7 +73,7 @@ def test_fields_go_to_their_defaults_and_numbers_down() -> None:
         Step(accepts=(3, 3, 3), chunk=2, rotate=2, graph=True, draft_len=3, windows=(2, 3)),
     )
     submit, step = shrunk.events
-    assert submit == Submit(3, prompt=6, stop=1)
+    assert submit == Submit(0, prompt=6, stop=1)
     assert isinstance(step, Step)
     assert step == Step(accepts=step.accepts)
     assert sum(step.accepts) == 5
@@ -101,6 +101,27 @@ def test_numbers_stay_within_what_a_file_may_say() -> None:
         fails, Warmup(rows=3, draft_len=2, fault="seed"), Pause(0, 4), Step(windows=(2, 2))
     )
     assert shrunk.events == (Warmup(), Pause(0), Step())
+
+
+def test_requests_are_dropped_merged_and_counted_from_0() -> None:
+    """If this fails, a report tells of more requests than the failure needs, or skips numbers."""
+
+    def fails(trace: Trace) -> bool:
+        cancelled = {event.request for event in trace.events if isinstance(event, Cancel)}
+        paused = {event.request for event in trace.events if isinstance(event, Pause)}
+        return bool(cancelled) and bool(paused)
+
+    events = [Submit(3), Submit(5), Cancel(5), Submit(9), Recompute(9), Pause(3), Cancel(9)]
+    assert minimal(fails, *events).events == (Pause(0), Cancel(0))
+
+
+def test_a_fault_becomes_a_simpler_one() -> None:
+    """If this fails, a report blames a late seam for what any fault does."""
+
+    def fails(trace: Trace) -> bool:
+        return any(isinstance(event, Step) and event.fault for event in trace.events)
+
+    assert minimal(fails, Step(fault="publish")).events == (Step(fault="target"),)
 
 
 def test_the_configuration_becomes_as_plain_and_small_as_the_failure_allows() -> None:
@@ -191,14 +212,14 @@ def test_deleting_any_one_event_makes_the_failure_vanish(make: type[Model], seed
     for i in range(len(events)):
         shorter = cut(failure.trace, events[:i] + events[i + 1 :])
         assert not fails_alike(subject, shorter, signature)
-    assert len(events) <= 7
+    assert len(events) <= 6
 
 
 def test_the_smallest_trace_is_found_exactly() -> None:
     """If this fails, shrinking got worse: three events and the smallest sizes are enough."""
     failure = shrunk_case(Subject(Slips), 0)
     assert failure.trace.events == (
-        Submit(1, imported=True, limit=2),
+        Submit(0, imported=True, limit=2),
         Step(),
         Step(draft_len=0),
     )
