@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 
-.PHONY: check test lint bench lossless gpu-check setup clean
+.PHONY: check test lint bench campaign lossless mutation matrix faults gpu-check setup clean
 
 check: $(READY)
 	$(VENV)/bin/draftproof check $(ARGS)
@@ -25,6 +25,23 @@ bench: $(READY)
 lossless: $(READY)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m draftproof.fuzz.lossless --write docs/lossless.md $(ARGS)
 
+# Every night: which mutants of worker, model and engine nothing sees (docs/mutation.md).
+mutation: $(READY)
+	$(VENV)/bin/python -m draftproof.fuzz.mutation --save docs $(ARGS)
+
+# Every night: a campaign that must hit every cell of the matrix (docs/matrix.md), else exit code 6.
+matrix: $(READY)
+	$(VENV)/bin/draftproof fuzz --cases 1024 --corpus build/matrix --goal matrix --matrix docs/matrix.md $(ARGS)
+
+# By hand, in half an hour or so: every fault on one to four ranks, and what held (docs/faults.md).
+faults: $(READY)
+	$(VENV)/bin/draftproof faults --steps 200000 --write docs/faults.md $(ARGS)
+
+# Every night: every schedule of a larger scope, then an hour of new ones (docs/campaigns.md).
+campaign: $(READY)
+	$(VENV)/bin/draftproof explore --subsets
+	$(VENV)/bin/draftproof fuzz --minutes 60 --workers 2 --goal $(ARGS)
+
 # On a machine with a GPU, with its own Python and its own torch (docs/gpu.md).
 gpu-check:
 	PYTHONPATH=$(CURDIR)/.typing$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m draftproof.fuzz.gpu_check $(ARGS)
@@ -35,7 +52,7 @@ setup: $(READY)
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "draftproof needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --editable '.[dev,gpu,triton]'
+	$(VENV)/bin/python -m pip install --quiet --editable '.[dev,gpu,triton,guided]'
 	touch $@
 
 clean:

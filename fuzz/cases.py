@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from draftproof.properties.asked import Schedule
 from draftproof.properties.invariants import Invariants
+from draftproof.properties.planned import Plans
+from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Seeded
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
 from draftproof.sim.events import choose_config
+from draftproof.sim.liveness import check_live
 from draftproof.sim.lockstep import Checked, MakeWorker, Watch, check
 from draftproof.sim.run import MakeEngine, Run, replay, simulate
 from draftproof.sim.traces import Trace
@@ -20,24 +23,35 @@ LONG_EVERY, LONG = 16, 10
 """One case in so many is so many times as long: some things go wrong late."""
 
 
+def watches(config: Config) -> list[Watch]:
+    """All of `properties/` that looks on while a run is checked."""
+    return [Invariants(config), Schedule(config), Plans(config)]
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is tested: an implementation, or None for engine and model alone, and an engine."""
+    """What is tested: an implementation, or None for engine and model alone, and an engine.
+
+    live: also whether every request is done in the end, once nothing is disturbed any more.
+    """
 
     make: MakeWorker | None
     make_engine: MakeEngine = Engine
     step_timeout: float = 0.0
     alive: Callable[[], None] = lambda: None
+    live: bool = False
 
     def judge(self, run: Run) -> Checked:
         """Every oracle on one run. Raises the first Divergence."""
-        watches: list[Watch] = [Invariants(run.config), Schedule(run.config)]
-        return check(run, self.make, watches, self.step_timeout, self.alive)
+        config = run.config
+        if self.live:
+            check_live(config, run.events, self.make_engine)
+        return check(run, self.make, watches(config), self.step_timeout, self.alive)
 
     def failure(self, trace: Trace) -> Divergence | None:
         """What goes wrong in a trace, or None. Raises ConfigError if the factory refuses it."""
         try:
-            self.judge(replay(trace.config, trace.events, self.make_engine))
+            self.judge(replay(trace.config, trace.alone, self.make_engine))
         except Divergence as divergence:
             return divergence
         return None

@@ -3,53 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from draftproof.fuzz import engine_defects as engines
-from draftproof.fuzz.cases import Subject
-from draftproof.sim.engine import Engine
-from draftproof.sim.loading import load
+from draftproof.fuzz.defect import Defect as Defect
+from draftproof.fuzz.defect import engine_defect as _engine
+from draftproof.fuzz.defect import worker_defect as _worker
+from draftproof.fuzz.fault_catalogue import FAULT_ENGINES, FAULT_WORKERS
+from draftproof.fuzz.reported import REPORTED
+from draftproof.fuzz.scheduling_defects import COUNTED, LATE, PLANNING
 from draftproof.sim.run import MakeEngine
 
-
-@dataclass(frozen=True, slots=True)
-class Defect:
-    """One planted fault.
-
-    implementation: the faulty worker, None if the fault is in the engine; engine: the engine,
-    faulty or not; reports: public reports that it resembles, by their ids in the list of them.
-    """
-
-    name: str
-    sentence: str
-    implementation: str | None = None
-    engine: MakeEngine = Engine
-    reports: tuple[str, ...] = ()
-
-    @property
-    def side(self) -> str:
-        """Where the fault is: "worker" or "engine"."""
-        return "engine" if self.implementation is None else "worker"
-
-    def subject(self, device: str = "cpu") -> Subject:
-        """What to test. Raises ImplementationError if torch is not here."""
-        make = load(self.implementation, device) if self.implementation else None
-        return Subject(make, self.engine)
-
-
-def _worker(name: str, factory: str, reports: str, sentence: str) -> Defect:
-    return Defect(name, sentence, f"draftproof.gpu.defects.{factory}", Engine, _ids(reports))
-
-
-def _engine(name: str, engine: MakeEngine, reports: str, sentence: str) -> Defect:
-    return Defect(name, sentence, None, engine, _ids(reports))
-
-
-def _ids(reports: str) -> tuple[str, ...]:
-    return tuple(reports.split())
-
-
-WORKER_DEFECTS = (
+WINDOW_DEFECTS = (
     _worker(
         "frame-off-by-one",
         "windows:FrameOffByOne",
@@ -89,7 +53,7 @@ WORKER_DEFECTS = (
     _worker(
         "padding-on-slot-0",
         "slots:PaddingOnSlotZero",
-        "SLOT-1 SLOT-8",
+        "SLOT-1",
         "padding rows write to slot 0 instead of the scratch row",
     ),
     _worker(
@@ -134,6 +98,9 @@ WORKER_DEFECTS = (
         "",
         "at W < K a rejected row restores a column over an accepted row",
     ),
+)
+
+WORKER_DEFECTS = (
     _worker(
         "stamp-frozen",
         "graphs:StampFrozen",
@@ -206,6 +173,72 @@ WORKER_DEFECTS = (
         "REJ-10",
         "the most likely tokens are tested as if they were drawn from p",
     ),
+    _worker(
+        "grammar-not-rolled-back",
+        "guided:GrammarNotRolledBack",
+        "GRAM-1",
+        "rejected drafts stay taken in by the grammar",
+    ),
+    _worker(
+        "grammar-without-bonus",
+        "guided:GrammarWithoutBonus",
+        "",
+        "the token behind the accepted drafts is not taken in by the grammar",
+    ),
+    _worker(
+        "mask-of-row-before",
+        "guided:MaskOfRowBefore",
+        "",
+        "row i + 1 is masked as row i",
+    ),
+    _worker(
+        "guidance-off-at-illegal-draft",
+        "guided:GuidanceOffAtIllegalDraft",
+        "GRAM-2",
+        "a draft that is not allowed switches guidance off",
+    ),
+    _worker(
+        "zero-step-unmasked",
+        "guided:ZeroStepUnmasked",
+        "",
+        "a step without drafts is not masked",
+    ),
+    _worker(
+        "guidance-off-after-failure",
+        "guided:GuidanceOffAfterFailure",
+        "",
+        "once a step has failed, nothing is masked any more",
+    ),
+    _worker(
+        "warm-up-moves-grammar",
+        "guided:WarmUpMovesGrammar",
+        "",
+        "a warm-up takes its drafts into the grammars of live requests",
+    ),
+    _worker(
+        "accepted-counted-twice",
+        "guided:AcceptedCountedTwice",
+        "",
+        "penalties count an accepted draft twice",
+    ),
+    _worker(
+        "accepted-not-counted",
+        "guided:AcceptedNotCounted",
+        "PEN-3",
+        "penalties never count accepted drafts",
+    ),
+    _worker(
+        "penalties-of-other-rows",
+        "guided:PenaltiesOfOtherRows",
+        "PEN-5",
+        "with contexts in the batch, penalties are those of other rows",
+    ),
+    _worker(
+        "counts-inherited",
+        "guided:CountsInherited",
+        "",
+        "a request is penalised for the tokens of the last owner of its sequence slot",
+    ),
 )
 
 ENGINE_SIDE = (
@@ -241,8 +274,14 @@ ENGINE_SIDE = (
     ),
 )
 
-CATALOGUE: Mapping[str, Defect] = {d.name: d for d in (*WORKER_DEFECTS, *ENGINE_SIDE)}
+_WORKERS = (*WINDOW_DEFECTS, *WORKER_DEFECTS, *PLANNING, *FAULT_WORKERS)
+_EVERY = (*_WORKERS, *ENGINE_SIDE, *LATE, *FAULT_ENGINES, *REPORTED, *COUNTED)
+
+CORE: tuple[Defect, ...] = (*WINDOW_DEFECTS, *ENGINE_SIDE)
+"""Those that are looked for from many seeds, and raced against a plain state machine."""
+
+CATALOGUE: Mapping[str, Defect] = {d.name: d for d in _EVERY}
 """Every planted defect by its name."""
 
-ENGINE_DEFECTS: Mapping[str, MakeEngine] = {d.name: d.engine for d in ENGINE_SIDE}
+ENGINE_DEFECTS: Mapping[str, MakeEngine] = {d.name: d.engine for d in _EVERY if d.side == "engine"}
 """The faulty engines by the names that traces have for them."""

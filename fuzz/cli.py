@@ -12,6 +12,7 @@ from pathlib import Path
 from draftproof.fuzz.supervise import leave
 from draftproof.sim.errors import DraftproofError, NoVerdict
 
+MOST_RANKS = 8
 TORCH_WORKER = "draftproof.gpu.worker:make"
 
 
@@ -54,7 +55,11 @@ def parser() -> argparse.ArgumentParser:
         "validate", help="check recordings of a live engine against the model"
     )
     validate.add_argument("recordings", nargs="+", type=Path, metavar="RECORDING")
+    _add_explore(commands.add_parser("explore", help="every schedule of a small scope"))
+    _add_fuzz(commands.add_parser("fuzz", help="long campaigns, on many cores or machines"))
     _add_defects(commands.add_parser("defects", help="plant each known defect and find it"))
+    _add_faults(commands.add_parser("faults", help="every fault, on one to four ranks"))
+    _add_ranks(commands.add_parser("ranks", help="ranks that are processes of their own"))
     _add_bench(commands.add_parser("bench", help="the performance table"))
     return parser
 
@@ -65,26 +70,107 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     check.add_argument("--steps", type=_positive, metavar="N", help="steps to check (20000)")
     check.add_argument("--minutes", type=_time, metavar="M", help="time to check for at most")
     check.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the schedules (0)")
+    check.add_argument("--ranks", type=_ranks, default=0, metavar="N", help="on so many ranks")
+
+
+def _add_faults(faults: argparse.ArgumentParser) -> None:
+    _add_subject(faults, TORCH_WORKER)
+    faults.add_argument(
+        "--steps", type=_positive, default=20_000, metavar="N", help="of all ranks (20000)"
+    )
+    faults.add_argument("--seed", type=int, default=0, metavar="S", help="of the schedules (0)")
+    faults.add_argument("--write", type=Path, metavar="PAGE", help="write the table there")
+
+
+def _add_ranks(ranks: argparse.ArgumentParser) -> None:
+    _add_subject(ranks, TORCH_WORKER, traces=False)
+    ranks.add_argument("--processes", type=_ranks, default=2, metavar="N", help="how many (2)")
+    ranks.add_argument("--examples", type=_positive, default=20, metavar="N", help="cases (20)")
+    ranks.add_argument("--seed", type=int, default=0, metavar="S", help="of the schedules (0)")
+    ranks.add_argument(
+        "--patience", type=_time, default=60.0, metavar="S", help="a case may take so long (60)"
+    )
+
+
+def _add_explore(explore: argparse.ArgumentParser) -> None:
+    _add_subject(explore, TORCH_WORKER)
+    numbers = (
+        ("requests", 2, "requests at the same time, and slots"),
+        ("lives", 3, "requests in all"),
+        ("block", 2, "K"),
+        ("window", 3, "W"),
+        ("stages", 1, "stages"),
+        ("limit", 6, "most tokens of a request"),
+        ("events", 6, "moves in a sequence"),
+    )
+    for name, default, meaning in numbers:
+        explore.add_argument(
+            f"--{name}", type=_positive, default=default, metavar="N", help=f"{meaning} ({default})"
+        )
+    explore.add_argument("--seam", default="draft", help="where a step may fail, or none (draft)")
+    explore.add_argument("--subsets", action="store_true", help="any subset in each batch")
+    explore.add_argument(
+        "--all-names", action="store_true", help="tell states apart that differ in names alone"
+    )
+
+
+def _add_fuzz(fuzz: argparse.ArgumentParser) -> None:
+    _add_subject(fuzz, TORCH_WORKER, traces=False)
+    fuzz.add_argument("--minutes", type=_time, metavar="M", help="time to look for at most")
+    fuzz.add_argument("--cases", type=_positive, metavar="N", help="cases, in chunks of 16")
+    fuzz.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (1)")
+    fuzz.add_argument(
+        "--corpus", type=Path, default=Path("corpus"), metavar="D", help="for traces (corpus)"
+    )
+    fuzz.add_argument("--on", choices=("local", "ray"), default="local", help="where (local)")
+    fuzz.add_argument(
+        "--driver", choices=("mixed", "uniform", "swarm"), default="mixed", help="(mixed)"
+    )
+    fuzz.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the schedules (0)")
+    fuzz.add_argument(
+        "--goal",
+        nargs="?",
+        const="every",
+        choices=("every", "matrix"),
+        help="points that have to be hit, else 6: every one, or those of the matrix (every)",
+    )
+    fuzz.add_argument("--matrix", type=Path, metavar="PAGE", help="write its table there")
+    fuzz.add_argument("--minimal", action="store_true", help="make the corpus minimal in the end")
+    fuzz.add_argument("--report", type=Path, metavar="F", help="write the coverage there, as JSON")
+    fuzz.add_argument(
+        "--memory", type=_positive, default=2048, metavar="MIB", help="of a process (2048)"
+    )
 
 
 def _add_defects(defects: argparse.ArgumentParser) -> None:
     defects.add_argument("names", nargs="*", metavar="NAME", help="which ones (all)")
-    defects.add_argument("--seeds", type=_positive, default=2, metavar="N", help="0 .. N - 1 (2)")
+    defects.add_argument(
+        "--seeds",
+        type=_positive,
+        metavar="N",
+        help="0 .. N - 1 (2; for the core 20)",
+    )
+    defects.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (1)")
     defects.add_argument("--json", action="store_true", help="print the record as JSON")
-    defects.add_argument("--save", type=Path, metavar="D", help="write defects.json and .md there")
+    defects.add_argument(
+        "--save", type=Path, metavar="D", help="write defects.json, its pages and traces there"
+    )
     defects.add_argument("--traces", type=Path, metavar="D", help="save the shrunk traces there")
 
 
 def _add_bench(bench: argparse.ArgumentParser) -> None:
-    parts = ("lockstep", "generation", "throughput", "failures", "memory")
+    parts = ("lockstep", "generation", "throughput", "failures", "memory", "drivers", "kernels")
     bench.add_argument("--json", action="store_true", help="print the figures as JSON")
     bench.add_argument(
         "--part", nargs="+", choices=parts, default=parts, metavar="NAME", help=", ".join(parts)
     )
     bench.add_argument("--quick", action="store_true", help="see that it works, in a few seconds")
+    bench.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="of part kernels")
 
 
-def _add_subject(parser: argparse.ArgumentParser, implementation: str | None) -> None:
+def _add_subject(
+    parser: argparse.ArgumentParser, implementation: str | None, traces: bool = True
+) -> None:
     """What is tested, and where failing traces go."""
     parser.add_argument(
         "--implementation",
@@ -99,6 +185,8 @@ def _add_subject(parser: argparse.ArgumentParser, implementation: str | None) ->
     parser.add_argument(
         "--step-timeout", type=_time, default=60.0, metavar="S", help="a step may take so long (60)"
     )
+    if not traces:
+        return
     parser.add_argument(
         "--trace-dir", type=Path, default=Path("traces"), metavar="D", help="for failures (traces)"
     )
@@ -118,6 +206,12 @@ class _Options(argparse.Action):
         if not key or not equals:
             parser.error(f"argument {option_string}: {values!r} is not KEY=VALUE")
         setattr(namespace, self.dest, {**getattr(namespace, self.dest), key: value})
+
+
+def _ranks(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_RANKS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks, 1 to {MOST_RANKS}")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -6,8 +6,12 @@ comparing them shows nothing: invariants and plain decoding must find these.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from draftproof.reference.confidence import Snapshot
 from draftproof.reference.lengths import deliverable, fit_drafts
-from draftproof.reference.vocabulary import ContextRow, GenerationRow
+from draftproof.reference.vocabulary import Batch, ContextRow, GenerationRow
 from draftproof.sim.engine import Engine
 from draftproof.sim.events import Step
 from draftproof.sim.requests import Request
@@ -27,7 +31,7 @@ class DraftsOfAnother(Engine):
     """Drafts are looked up by row in the engine's own order, not the batch's: LAG-4, ROW-7."""
 
     def _drafts(self, request: Request, row: int, draft_len: int) -> list[int]:
-        decoding = [other for other in self.running if other.decoding]
+        decoding = [view for view in self.views if view.decoding]
         return fit_drafts(decoding[row].drafts, draft_len)
 
 
@@ -51,3 +55,36 @@ class LateResultMisdelivered(Engine):
 
     def _recipient(self, row: ContextRow | GenerationRow) -> Request | None:
         return next((r for r in self.everybody if r.request_id == row.request_id), None)
+
+
+class RecycledSlot(Engine):
+    """An old snapshot is read at the request's present slot; no public report.
+
+    Stamps cannot show it: the row is that of whoever held the slot then.
+    """
+
+    def _sources(self, snapshot: Snapshot, rows: Sequence[GenerationRow]) -> list[int]:
+        newest = self.snapshots.newest
+        owners = snapshot.owners if newest is None else newest.owners
+        return replace(snapshot, owners=owners).sources(rows)
+
+
+class CurrentConfidences(Engine):
+    """The host schedules by the confidences of the very drafts; no public report.
+
+    The paper's Appendix A: with a search that looks ahead this changes the law of the output.
+    """
+
+    def _seen(self, age: int) -> Snapshot | None:
+        return self.snapshots.newest if super()._seen(age) else None
+
+
+class LateResultTwice(Engine):
+    """Results handed over while the next step is under way come once more; no public report."""
+
+    def settle(self, launched: Batch | None = None) -> None:
+        pending = self.pending
+        super().settle(launched)
+        if launched is not None:
+            self.pending = pending
+            super().settle(launched)

@@ -2,7 +2,8 @@
 
 Each part runs in a process of its own, since a kernel that reads out of bounds ends its process,
 and in the time that is left; a part that finds none is not ok. `docs/gpu.md` says how to run it on
-a machine that has nothing but torch and this repository.
+a machine that has nothing but torch and this repository. What this file imports at its top is there
+everywhere, so that it can say what is missing.
 """
 
 from __future__ import annotations
@@ -16,33 +17,49 @@ import platform
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-
-from draftproof.fuzz.cli import TORCH_WORKER
-from draftproof.fuzz.gpu_timings import Timing, measure, table
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_VERDICT = 5  # exit code
 OK, FAILED, LATE, ABSENT = "ok", "failed", "out of time", "absent"
+MEASURING = ("timings", "kernels")
+OWN = ("properties", *MEASURING)
+"""Parts that are run by this file itself, those that print figures apart."""
+
+NEEDED = ("torch", "numpy", "msgspec")
+"""Packages without which nothing can be checked."""
 
 DEVICE_TESTS = ("test_gpu_worker.py", "test_gpu_graphs.py", "test_gpu_capture_safety.py")
 """Tests of `tests/gpu` that run on the device, by way of DRAFTPROOF_DEVICE."""
 
+MODEL_TESTS = "kernels/test_kernels_model.py"
+"""The draft model's kernels, which are not in the worker, against their twins."""
+
 CPU_ONLY = "not capture_that_fails and not copies_between and not what_is_not_safe"
-"""Of those, the ones that are about the stand-in for a graph, or would break a GPU's context."""
+"""Of `tests/gpu`, the ones about the stand-in for a graph, or that would break a GPU's context."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A command and how many seconds it may take; environment: variables of its own."""
+    """A command and how many seconds it may take; environment: variables of its own.
+
+    needs, packages: a program and Python packages, without which the part is absent.
+    """
 
     name: str
     command: tuple[str, ...]
     seconds: float
     environment: dict[str, str] = field(default_factory=dict)
-    needs: str | None = None  # a program, without which the part is absent
+    needs: str | None = None
+    packages: tuple[str, ...] = ()
+
+    def lacks(self) -> list[str]:
+        """What of that is not here."""
+        program = [] if self.needs is None or shutil.which(self.needs) else [self.needs]
+        return program + lacking(self.packages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +74,18 @@ class Outcome:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit code 0 if every part is ok or its tool absent, 1 if one failed, 5 if time ran out."""
+    """Exit code 0 if every part is ok or its tool absent, 1 if one failed, 5 if time ran out, or if
+    nothing can run here, which one sentence says.
+    """
     arguments = _parser().parse_args(argv)
-    if arguments.part == "properties":
-        return _properties(arguments)
-    if arguments.part == "timings":
-        print(json.dumps([asdict(t) for t in measure(arguments.device, arguments.quick)]))
-        return 0
+    obstacle = what_prevents(arguments.device)
+    if obstacle is not None:
+        print(f"gpu-check: {obstacle}", file=sys.stderr)
+        return NO_VERDICT
+    if arguments.part is not None:
+        from draftproof.fuzz.gpu_parts import PARTS
+
+        return PARTS[arguments.part](arguments.device, arguments.quick)
     deadline = monotonic() + 60 * arguments.minutes
     outcomes = []
     for part in parts(arguments.device, arguments.quick):
@@ -71,37 +93,65 @@ def main(argv: list[str] | None = None) -> int:
         outcomes.append(run(part, deadline))
         if outcomes[-1].verdict == FAILED:
             print(outcomes[-1].output, file=sys.stderr, flush=True)
-    timings = _timings(outcomes)
+    figures = {name: _figures(name, outcomes) for name in MEASURING}
     about = environment(arguments.device)
     report = {
         "environment": about,
         "parts": [_record(outcome) for outcome in outcomes],
-        "timings": [asdict(timing) for timing in timings],
+        **figures,
     }
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
-    print("\n".join(lines(about, outcomes, timings)))
+    print("\n".join(lines(about, outcomes, figures)))
     verdicts = {outcome.verdict for outcome in outcomes}
     return 1 if FAILED in verdicts else 5 if LATE in verdicts else 0
 
 
+def what_prevents(device: str) -> str | None:
+    """Why nothing can be checked here, in one sentence; None if it can."""
+    missing = lacking(NEEDED)
+    if missing:
+        return (
+            f"this Python ({sys.executable}) has no {', no '.join(missing)}: install what is "
+            "missing, or bring it along, as docs/gpu.md says"
+        )
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        return f"torch {torch.__version__} finds no GPU here: run it where there is one"
+    return None
+
+
+def lacking(packages: tuple[str, ...]) -> list[str]:
+    """Those that cannot be imported."""
+    return [name for name in packages if importlib.util.find_spec(name) is None]
+
+
 def parts(device: str, quick: bool) -> list[Part]:
     """What is run, the most telling first. quick: enough to see that each part runs."""
-    tests = [str(ROOT / "tests" / "gpu" / name) for name in DEVICE_TESTS]
     chosen = CPU_ONLY if device != "cpu" else "not triton and not random"
-    versions = ("-o", "minversion=8.0", "-o", "filterwarnings=default", "-o", "addopts=")
-    pytest = (*_python("pytest"), "-q", "-x", "-p", "no:cacheprovider", *versions, "-k", chosen)
     own, how = _python("draftproof.fuzz.gpu_check"), ("--device", device, *["--quick"] * quick)
     return [
-        _lockstep(device, quick, "eager", "on", 50),
-        _lockstep(device, quick, "triton", "on", 60),
-        _lockstep(device, quick, "eager", "off", 30),
-        _lockstep(device, quick, "triton", "off", 30),
-        Part("timings", (*own, "timings", *how), 60),
-        Part("tests", (*pytest, *tests), 80, {"DRAFTPROOF_DEVICE": device}),
-        Part("properties", (*own, "properties", *how), 60),
+        _lockstep(device, quick, "eager", "on", 40),
+        _lockstep(device, quick, "triton", "on", 50),
+        _lockstep(device, quick, "eager", "off", 25),
+        _lockstep(device, quick, "triton", "off", 25),
+        Part("timings", (*own, "timings", *how), 40),
+        _tests("tests", device, [f"gpu/{name}" for name in DEVICE_TESTS], chosen, 80),
+        _tests("draft model", device, [MODEL_TESTS], "whole" if quick else "one or whole", 50),
+        Part("properties", (*own, "properties", *how), 50, packages=("hypothesis",)),
+        Part("kernels", (*own, "kernels", *how), 75),
         _sanitizer(device, quick),
     ]
+
+
+def _tests(name: str, device: str, files: list[str], chosen: str, seconds: float) -> Part:
+    """Files of `tests/`, and an expression that chooses among their tests."""
+    versions = ("-o", "minversion=8.0", "-o", "filterwarnings=default", "-o", "addopts=")
+    pytest = (*_python("pytest"), "-q", "-x", "-p", "no:cacheprovider", *versions, "-k", chosen)
+    command = (*pytest, *(str(ROOT / "tests" / file) for file in files))
+    packages = ("pytest", "hypothesis")
+    return Part(name, command, seconds, {"DRAFTPROOF_DEVICE": device}, packages=packages)
 
 
 def _lockstep(device: str, quick: bool, kernels: str, graphs: str, seconds: float) -> Part:
@@ -125,7 +175,7 @@ def _sanitizer(device: str, quick: bool) -> Part:
     tool += ("--error-exitcode", "9")
     check = _check(device, "triton", "off", "--examples", "1" if quick else "3")
     own = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-    return Part("compute-sanitizer", (*tool, *check), 100, own, needs="compute-sanitizer")
+    return Part("compute-sanitizer", (*tool, *check), 80, own, needs="compute-sanitizer")
 
 
 def _check(device: str, kernels: str, graphs: str, *amount: str) -> tuple[str, ...]:
@@ -140,8 +190,9 @@ def _python(module: str) -> tuple[str, ...]:
 
 def run(part: Part, deadline: float) -> Outcome:
     """Run a part in the time that it has, and that is left."""
-    if part.needs is not None and shutil.which(part.needs) is None:
-        return Outcome(part.name, ABSENT, 0, f"{part.needs} is not here")
+    absent = part.lacks()
+    if absent:
+        return Outcome(part.name, ABSENT, 0, f"not here: {', '.join(absent)}")
     start = monotonic()
     seconds = min(part.seconds, deadline - start)
     if seconds < 5:
@@ -165,35 +216,17 @@ def run(part: Part, deadline: float) -> Outcome:
     return Outcome(part.name, verdict, monotonic() - start, told[0], done.stdout[-6_000:])
 
 
-def _properties(arguments: argparse.Namespace) -> int:
-    """The property of every schedule, drawn by Hypothesis: worker and model agree."""
-    from draftproof.fuzz.cases import Subject
-    from draftproof.fuzz.drivers import find_hypothesis
-    from draftproof.sim.loading import load
-
-    examples = 5 if arguments.quick else 60
-    for options in ({"graphs": "on"}, {"graphs": "on", "kernels": "triton"}):
-        if arguments.quick and "kernels" in options:
-            examples = 1
-        subject = Subject(load(TORCH_WORKER, arguments.device, options))
-        found = find_hypothesis(subject, 0, examples)
-        if found is not None:
-            print("\n".join(found.divergence.lines()))
-            return 1
-    print(f"{examples} examples each of eager and Triton, with graphs")
-    return 0
-
-
-def _timings(outcomes: list[Outcome]) -> list[Timing]:
-    """The timings part printed its figures in its last line."""
-    told = [outcome.told for outcome in outcomes if outcome.name == "timings"]
+def _figures(name: str, outcomes: list[Outcome]) -> list[dict[str, Any]]:
+    """A part that measures printed its figures in its last line."""
+    told = [outcome.told for outcome in outcomes if outcome.name == name]
     if not told or not told[0].startswith("["):
         return []
-    return [Timing(**timing) for timing in json.loads(told[0])]
+    figures: list[dict[str, Any]] = json.loads(told[0])
+    return figures
 
 
 def _record(outcome: Outcome) -> dict[str, str | float]:
-    told = "" if outcome.name == "timings" and outcome.verdict == OK else outcome.told
+    told = "" if outcome.name in MEASURING and outcome.verdict == OK else outcome.told
     seconds = round(outcome.seconds, 1)
     return {"name": outcome.name, "verdict": outcome.verdict, "seconds": seconds, "told": told}
 
@@ -214,19 +247,25 @@ def environment(device: str) -> dict[str, str]:
     }
 
 
-def lines(about: dict[str, str], outcomes: list[Outcome], timings: list[Timing]) -> list[str]:
+def lines(
+    about: dict[str, str], outcomes: list[Outcome], figures: dict[str, list[dict[str, Any]]]
+) -> list[str]:
     """The report for people."""
+    from draftproof.fuzz.gpu_parts import measured
+
     told = [", ".join(f"{name} {value}" for name, value in about.items()), ""]
     for record in map(_record, outcomes):
         told.append("{name:<30} {verdict:<12} {seconds:>6} s  {told}".format(**record))
-    return [*told, "", *table(timings)]
+    for name, records in figures.items():
+        told += ["", *measured(name, records)]
+    return told
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gpu-check", description="Everything that has to be seen on a GPU once."
     )
-    parser.add_argument("part", nargs="?", choices=("properties", "timings"), help="only one part")
+    parser.add_argument("part", nargs="?", choices=OWN, help="only one part")
     parser.add_argument("--device", default="cuda", help="cuda or cpu")
     parser.add_argument("--quick", action="store_true", help="see only that each part runs")
     parser.add_argument("--minutes", type=float, default=7.5, metavar="M", help="at most (7.5)")

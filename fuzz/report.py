@@ -8,21 +8,28 @@ from pathlib import Path
 import msgspec
 
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.events import AnyEvent
+from draftproof.sim.events import Event
 from draftproof.sim.traces import Trace
 
 LAST_EVENTS = 5
 
 
-def describe(event: AnyEvent) -> str:
+def describe(event: Event) -> str:
     """An event in one line, defaults left out."""
     tag = event.__struct_config__.tag
     parts = [
-        f"{info.name}={getattr(event, info.name)}"
+        f"{info.name}={_shown(getattr(event, info.name))}"
         for info in msgspec.structs.fields(event)
         if info.required or getattr(event, info.name) != info.default
     ]
     return " ".join([str(tag), *parts])
+
+
+def _shown(value: object) -> object:
+    """A field; the events of ranks hold events."""
+    if isinstance(value, tuple) and any(isinstance(one, Event) for one in value):
+        return f"[{'; '.join(describe(one) for one in value)}]"
+    return f"({describe(value)})" if isinstance(value, Event) else value
 
 
 def failure_report(divergence: Divergence, trace: Trace, path: Path | None) -> list[str]:

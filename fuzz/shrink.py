@@ -28,6 +28,7 @@ def shrink(trace: Trace, fails: Fails) -> Trace:
         trace = _first_that_fails(trace, fails, simpler.config)
         trace = _first_that_fails(trace, fails, simpler.fewer_requests)
         trace = _first_that_fails(trace, fails, simpler.numbering)
+        trace = _first_that_fails(trace, fails, simpler.fewer_ranks)
         if trace == before:
             return trace
 

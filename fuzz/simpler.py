@@ -11,7 +11,9 @@ import msgspec
 
 from draftproof.reference.config import checked
 from draftproof.reference.vocabulary import Config, ConfigError
-from draftproof.sim.events import FAULTS, AnyEvent, Step, Submit
+from draftproof.sim.events import Step, Submit, Warmup
+from draftproof.sim.faults import PLACES
+from draftproof.sim.rank_events import EveryEvent, On, Together
 from draftproof.sim.run import replay
 from draftproof.sim.traces import Trace, cut
 
@@ -48,7 +50,7 @@ def numbering(trace: Trace) -> Iterator[Trace]:
 
 def _forced(trace: Trace) -> Trace:
     """The same draft lengths from outside, which fewer requests may then do with."""
-    run = replay(trace.config, trace.events)
+    run = replay(trace.config, trace.alone)
     lengths = {step.event: step.batch.draft_len for step in run.steps}
     forced = [
         msgspec.structs.replace(event, draft_len=lengths.get(i))
@@ -60,7 +62,7 @@ def _forced(trace: Trace) -> Trace:
     return msgspec.structs.replace(cut(trace, forced), config=checked(plainer))
 
 
-def _ordinal(event: AnyEvent) -> int | None:
+def _ordinal(event: EveryEvent) -> int | None:
     return getattr(event, "request", None)
 
 
@@ -89,7 +91,7 @@ def event(i: int, trace: Trace) -> Iterator[Trace]:
         yield cut(trace, (*trace.events[:i], plainer, *trace.events[i + 1 :]))
 
 
-def _plainer(event: AnyEvent) -> Iterator[AnyEvent]:
+def _plainer(event: EveryEvent) -> Iterator[EveryEvent]:
     """The event with one field at its default, or one number or one tuple smaller."""
     for info in msgspec.structs.fields(event):
         value = getattr(event, info.name)
@@ -97,21 +99,46 @@ def _plainer(event: AnyEvent) -> Iterator[AnyEvent]:
             continue
         options: list[Any] = [info.default]
         if info.name == "fault":
-            options += FAULTS[: FAULTS.index(value)]
+            options += PLACES[: PLACES.index(value)]
         if isinstance(value, int) and not isinstance(value, bool):
             base = info.default if isinstance(info.default, int) else 0
             options += _between(base, value)
         if isinstance(value, tuple):
             options.append(value[:-1])
+            options += inner(value)
             options += [
                 (*value[:i], v, *value[i + 1 :])
                 for i, number in enumerate(value)
+                if isinstance(number, int)
                 for v in {number // 2, number - 1}
                 if (info.name == "accepts" and 0 <= v < number) or 1 <= v < number
             ]
         for option in options:
             if option != value:
                 yield msgspec.structs.replace(event, **{info.name: option})
+
+
+def inner(value: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """The tuple with one of the events in it simpler."""
+    for i, one in enumerate(value):
+        if isinstance(one, Step | Warmup):
+            for plainer in _plainer(one):
+                yield (*value[:i], plainer, *value[i + 1 :])
+
+
+def fewer_ranks(trace: Trace) -> Iterator[Trace]:
+    """The trace without its last rank, or without its first."""
+    if trace.ranks > 1:
+        fewer = msgspec.structs.replace(trace, ranks=trace.ranks - 1)
+        yield fewer
+        yield cut(fewer, [moved for event in trace.events if (moved := _moved(event)) is not None])
+
+
+def _moved(event: EveryEvent) -> EveryEvent | None:
+    """The event with every rank's number one less; None: it was about the first one."""
+    if isinstance(event, On):
+        return On(event.rank - 1, event.event) if event.rank else None
+    return Together(event.events[1:]) if isinstance(event, Together) else event
 
 
 def _between(base: int, value: int) -> Iterator[int]:

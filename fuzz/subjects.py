@@ -6,12 +6,15 @@ import argparse
 
 from draftproof.fuzz.cases import Subject
 from draftproof.fuzz.catalogue import ENGINE_DEFECTS
+from draftproof.fuzz.rank_cases import RankSubject
+from draftproof.fuzz.rank_defects import RANK_CATALOGUE, RankDefect
 from draftproof.fuzz.supervise import Beacon
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
 from draftproof.sim.errors import FileError, ImplementationError
 from draftproof.sim.loading import load
+from draftproof.sim.rank_engine import RankEngine, agree
 from draftproof.sim.run import MakeEngine
 from draftproof.sim.traces import Trace
 
@@ -22,7 +25,12 @@ def subject_of(trace: Trace, arguments: argparse.Namespace, beacon: Beacon) -> S
     options = arguments.option or ({} if arguments.implementation else trace.options)
     device = arguments.device or trace.device
     make = load(name, device, options) if name else None
-    return Subject(make, _engine(trace), arguments.step_timeout, beacon.beat)
+    if trace.ranks:
+        defect = _rank_defect(trace)
+        engine, terms = (RankEngine, agree) if defect is None else (defect.engine, defect.agree)
+        timeout, alive = arguments.step_timeout, beacon.beat
+        return RankSubject(make, engine, timeout, alive, live=defect is None, agree=terms)
+    return Subject(make, _engine(trace), arguments.step_timeout, beacon.beat, live=True)
 
 
 def failure_of(subject: Subject, trace: Trace) -> Divergence | None:
@@ -33,6 +41,12 @@ def failure_of(subject: Subject, trace: Trace) -> Divergence | None:
         raise ImplementationError(
             f"the implementation does not support the configuration of the trace: {error}"
         ) from error
+
+
+def _rank_defect(trace: Trace) -> RankDefect | None:
+    if trace.engine_defect is not None and trace.engine_defect not in RANK_CATALOGUE:
+        raise FileError(f"the trace names an unknown defect of ranks {trace.engine_defect!r}")
+    return RANK_CATALOGUE.get(trace.engine_defect or "")
 
 
 def _engine(trace: Trace) -> MakeEngine:

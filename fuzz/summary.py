@@ -7,10 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from draftproof.reference.vocabulary import UNDONE, ContextRow
-from draftproof.sim.journal import Departed, Restarted, Submitted
+from draftproof.properties.counted import Counted
+from draftproof.reference.vocabulary import NO_PENALTIES, UNDONE, ContextRow
+from draftproof.sim.journal import (
+    Answered,
+    Delivered,
+    Departed,
+    Entry,
+    Fed,
+    Look,
+    Restarted,
+    Submitted,
+)
 from draftproof.sim.lockstep import Checked
 from draftproof.sim.run import Expected, Run
+from draftproof.sim.statistics import Counts
 
 
 @dataclass(slots=True)
@@ -19,6 +30,10 @@ class Summary:
 
     transitions: (r, r') of a request's consecutive batches; returns: positive, then zero once or
     more, then positive again for one request; accepted: drafts kept -> generation rows.
+    planned: steps whose windows the worker chose; snapshots: how old the host's were, in steps
+    scheduled by confidence; no_budget: those whose budget was 0; late: steps that were under way
+    when tokens of the last one were delivered.
+    counts, wasted: the engines' statistics (semantics, section 19), as their journals have them.
     """
 
     cases: int = 0
@@ -33,13 +48,21 @@ class Summary:
     replays: int = 0
     failed_steps: int = 0
     ragged: int = 0
+    planned: int = 0
+    no_budget: int = 0
+    late: int = 0
     sampled: int = 0
+    guided: int = 0
+    penalised: int = 0
     padding_rows: int = 0
     idle_steps: int = 0
     returns: int = 0
+    snapshots: Counter[str] = field(default_factory=Counter)
     departures: Counter[str] = field(default_factory=Counter)
     transitions: Counter[tuple[int, int]] = field(default_factory=Counter)
     accepted: Counter[int] = field(default_factory=Counter)
+    counts: Counts = field(default_factory=lambda: Counts.none(0))
+    wasted: int = 0
     not_checked: set[str] = field(default_factory=set)
     faults_without_seam: int = 0
     refused: Counter[str] = field(default_factory=Counter)
@@ -64,7 +87,23 @@ class Summary:
                 self.departures[entry.reason] += 1
             elif isinstance(entry, Restarted):
                 self.resets += 1
+            elif isinstance(entry, Fed) and entry.look is not None:
+                self._add_look(entry.look)
+        self.late += count_late(entries)
+        self._add_counts(run.config.max_draft_len, entries)
         self._add_steps(steps)
+
+    def _add_look(self, look: Look) -> None:
+        ready = look.confidences is not None
+        self.snapshots[f"{look.age} old" if ready else "not ready"] += 1
+        self.no_budget += ready and not look.budget
+
+    def _add_counts(self, positions: int, entries: Sequence[Entry]) -> None:
+        counted = Counted(positions)
+        for entry in entries:
+            counted.see(entry)
+        self.counts.include(counted.statistics.total)
+        self.wasted += counted.wasted
 
     def _add_steps(self, steps: Sequence[Expected]) -> None:
         lengths: dict[int, list[int]] = {}
@@ -80,7 +119,10 @@ class Summary:
             self.failed_steps += result is None
             self.mixed += bool(batch.contexts) and bool(batch.generations)
             self.ragged += batch.verify_lens is not None
+            self.planned += batch.verify_budget is not None
             self.sampled += batch.target_probs is not None
+            self.guided += any(row.grammar for row in batch.rows)
+            self.penalised += any(row.penalties != NO_PENALTIES for row in batch.rows)
             for b, row in enumerate(batch.rows):
                 if row.incarnation == 0:
                     self.padding_rows += row.request_id != 0
@@ -91,7 +133,10 @@ class Summary:
                     self.accepted[result.new_tokens_lens[b] - 1] += 1
             lives = {row.request_id: row.incarnation for row in batch.rows}
             slots = expected.state.slots or {}
-            before, owners = owners, {slot: lives[name] for name, slot in slots.items()}
+            before, owners = (
+                owners,
+                {slot: lives.get(name, owners.get(slot, 0)) for name, slot in slots.items()},
+            )
             for slot, incarnation in owners.items():
                 if before.get(slot) != incarnation:
                     self.slot_reuses += slot in used
@@ -113,18 +158,29 @@ class Summary:
             f"cases            {self.cases:,}",
             f"steps            {self.steps:,}: {self.mixed:,} mixed, {self.ragged:,} ragged, "
             f"{self.sampled:,} sampled, {self.warmups:,} warm-ups, {self.failed_steps:,} failed, "
-            f"{self.idle_steps:,} idle",
+            f"{self.idle_steps:,} idle, {self.late:,} late",
             f"requests         {self.requests:,}: {gone or 'none departed'}; "
             f"{self.same_ids:,} under an id used before, {self.resets:,} reset",
             f"draft lengths    {len(self.transitions):,} transitions r -> r': {lengths or 'none'}",
             f"                 {self.returns:,} times positive -> zero -> positive",
             f"accepted drafts  {accepted or 'none'}",
+            *count_lines(self.counts, self.wasted),
             f"slots            {self.slot_reuses:,} reused; {self.padding_rows:,} padding rows",
             f"not checked      {unchecked}",
         ]
+        if self.guided or self.penalised:
+            told = f"{self.guided:,} steps with a grammar, {self.penalised:,} with penalties"
+            lines.insert(-1, f"guided           {told}")
         if self.captures or self.replays:
             lines.insert(
                 -1, f"graphs           {self.replays:,} replays, {self.captures:,} captures"
+            )
+        if self.snapshots:
+            ages = ", ".join(f"{count:,} {age}" for age, count in sorted(self.snapshots.items()))
+            lines.insert(
+                -1,
+                f"by confidence    {self.planned:,} steps planned by the worker, "
+                f"{self.no_budget:,} budgets of 0; snapshots: {ages}",
             )
         if self.faults_without_seam:
             lines.append(
@@ -134,6 +190,32 @@ class Summary:
         for reason, count in self.refused.most_common():
             lines.append(f"                 {count:,} cases that the factory refused: {reason}")
         return lines
+
+
+def count_lines(counts: Counts, wasted: int) -> list[str]:
+    """Statistics for people."""
+    drafted, verified, accepted = map(sum, (counts.drafted, counts.verified, counts.accepted))
+    length, rates = counts.acceptance_length(), enumerate(counts.rates(), 1)
+    told = [f"{number}: {rate:.0%}" for number, rate in rates if rate is not None]
+    return [
+        f"drafts           {drafted:,} drafted, {verified:,} verified, {accepted:,} accepted; "
+        f"{wasted:,} verified for nobody",
+        f"                 accepted by position  {'  '.join(told) or 'none'}",
+        f"                 mean acceptance length {'none' if length is None else f'{length:.2f}'}",
+        f"tokens           {counts.emitted:,} emitted in {counts.results:,} results, "
+        f"{counts.dropped:,} dropped behind an end, {counts.guessed:,} placeholders confirmed",
+    ]
+
+
+def count_late(entries: Sequence[Entry]) -> int:
+    """Steps that were already under way when tokens of the last one were delivered."""
+    count, flying = 0, False
+    for entry in entries:
+        if isinstance(entry, Fed | Answered):
+            flying = isinstance(entry, Fed)
+        elif isinstance(entry, Delivered) and flying:
+            count, flying = count + 1, False
+    return count
 
 
 def returns(history: list[int]) -> int:

@@ -49,6 +49,11 @@ class Beacon:
             faulthandler.dump_traceback_later(self._patience, exit=True, file=self._stack)
             self._armed = now
 
+    def rest(self) -> None:
+        """No step will begin for a while."""
+        faulthandler.cancel_dump_traceback_later()
+        self._armed = 0.0
+
     def go_home(self) -> None:
         """Paths count from where the command began, wherever the implementation has gone."""
         os.chdir(self._home)

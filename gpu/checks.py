@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from math import isfinite
 
 from draftproof.gpu.slots import is_padding
 from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, BatchError, Config
@@ -16,6 +17,8 @@ def check_rows(batch: Batch, config: Config) -> None:
     _check_rows([row.request_id for row in batch.rows], config)
     _check_windows(batch)
     _expect("drafts", batch.drafts, "lq", len(batch.generations) * batch.draft_len)
+    if config.target_logits:
+        _expect("prompt_tokens", batch.prompt_tokens, "lq", sum(row.told for row in batch.rows))
     tokens = _token_rows(batch)
     if tokens > config.max_num_tokens:
         raise BatchError(f"{tokens} token rows in a batch, more than {config.max_num_tokens}")
@@ -25,6 +28,7 @@ def check_batch(batch: Batch, config: Config) -> None:
     """Raise BatchError if no worker of this configuration may accept the batch."""
     check_rows(batch, config)
     _check_buffers(batch, config)
+    _check_numbers(batch, config)
 
 
 def uses_rejection(batch: Batch, config: Config) -> bool:
@@ -68,11 +72,17 @@ def _check_windows(batch: Batch) -> None:
     for window in windows:
         if not 1 <= window <= 1 + batch.draft_len:
             raise BatchError(f"verify window {window} is not in 1 .. {1 + batch.draft_len}")
+    if batch.verify_bucket not in (None, sum(windows)):
+        raise BatchError(f"{sum(windows)} token rows in a bucket of {batch.verify_bucket}")
 
 
 def _check_buffers(batch: Batch, config: Config) -> None:
     generations, r, rows = len(batch.generations), batch.draft_len, generation_rows(batch)
-    _expect("target_tokens", batch.target_tokens, "lq", len(batch.contexts) + rows)
+    logits = len(batch.contexts) + rows
+    if config.target_logits:
+        _expect("target_logits", batch.target_logits, "f", logits * config.vocab_size)
+        logits = 0
+    _expect("target_tokens", batch.target_tokens, "lq", logits)
     _expect("hidden", batch.hidden, "b", _token_rows(batch) * ROW_COMPONENTS)
     if uses_rejection(batch, config):
         _expect("target_probs", batch.target_probs, "f", rows * config.vocab_size)
@@ -80,6 +90,17 @@ def _check_buffers(batch: Batch, config: Config) -> None:
         _expect("accept_uniforms", batch.accept_uniforms, "f", generations * r)
         _expect("recover_uniforms", batch.recover_uniforms, "f", generations)
         _expect("draft_uniforms", batch.draft_uniforms, "f", generations * config.max_draft_len)
+
+
+def _check_numbers(batch: Batch, config: Config) -> None:
+    """What a failed target leaves: on the host, where the batch still is, so nothing waits."""
+    tokens = batch.target_tokens
+    if tokens and not 0 <= min(tokens) <= max(tokens) < config.vocab_size:
+        raise BatchError(f"target_tokens are not all in 0 .. {config.vocab_size - 1}")
+    for name in ("target_probs", "target_logits"):
+        buffer = getattr(batch, name)
+        if buffer and not isfinite(sum(buffer)):
+            raise BatchError(f"{name} are not all finite")
 
 
 def _expect(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,9 +20,9 @@ Path = Callable[[], StepResult]
 class Key(NamedTuple):
     """What a graph is captured for: everything that the host decides on the generation path.
 
-    rows: the padded batch size. Section 11 keys ragged steps by their token bucket too; here their
-    packed arrays have one size, and offsets are worked out on the device, so nothing else of a
-    bucket is frozen. drawn: a sampled step that draws its own random numbers.
+    rows: the padded batch size. tokens: the token bucket of a ragged step; 0 without one, when its
+    packed arrays have the size of the largest step. drawn: a sampled step that draws its own random
+    numbers.
     """
 
     rows: int
@@ -30,6 +30,7 @@ class Key(NamedTuple):
     all_greedy: bool
     ragged: bool
     drawn: bool
+    tokens: int = 0
 
 
 def key_of(batch: Batch) -> Key | None:
@@ -42,6 +43,7 @@ def key_of(batch: Batch) -> Key | None:
         all_greedy=batch.all_greedy,
         ragged=batch.verify_lens is not None,
         drawn=not batch.all_greedy and draws_numbers(batch),
+        tokens=batch.verify_bucket or 0,
     )
 
 
@@ -62,13 +64,8 @@ class Graphs:
         Kernels are compiled there, and constants that outlive the step are made: those of a
         capture would hold nothing until its first replay.
         """
-        if self._cuda is None:
+        with _beside(self._cuda):
             yield
-            return
-        self._cuda.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._cuda.stream):
-            yield
-        torch.cuda.current_stream().wait_stream(self._cuda.stream)
 
     def capture(self, key: Key, path: Path) -> None:
         """Record the path; nothing executes, and nothing is kept if it raises."""
@@ -96,6 +93,26 @@ class Graphs:
         return result
 
 
+def captured_alone(path: Callable[[], Any], device: torch.device) -> CudaGraph | RecordedCalls:
+    """Some other path than a worker's, run once and then captured, with a pool of its own."""
+    cuda = _Cuda(device) if device.type == "cuda" else None
+    with _beside(cuda):
+        path()
+    return RecordedCalls(path) if cuda is None else CudaGraph(path, cuda)
+
+
+@contextmanager
+def _beside(cuda: _Cuda | None) -> Iterator[None]:
+    """On the stream of captures, once it has caught up, and the current one after it."""
+    if cuda is None:
+        yield
+        return
+    cuda.stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(cuda.stream):
+        yield
+    torch.cuda.current_stream().wait_stream(cuda.stream)
+
+
 class _Cuda:
     """What all captures on one GPU share: a stream, and a pool for memory inside graphs."""
 
@@ -107,7 +124,7 @@ class _Cuda:
 class CudaGraph:
     """The real thing, with the same methods as `RecordedCalls`."""
 
-    def __init__(self, path: Path, cuda: _Cuda) -> None:
+    def __init__(self, path: Callable[[], Any], cuda: _Cuda) -> None:
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, pool=cuda.pool, stream=cuda.stream):
             self.result = path()

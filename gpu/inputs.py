@@ -16,6 +16,7 @@ from torch import Tensor
 
 from draftproof.gpu.checks import draws_numbers, generation_rows, uses_rejection
 from draftproof.gpu.constants import ramp
+from draftproof.gpu.penalties import Asked, Choice
 from draftproof.gpu.philox import WORD, Seeds
 from draftproof.gpu.rejection import Sampling
 from draftproof.gpu.static import Field, StaticArrays
@@ -28,7 +29,8 @@ class Inputs(NamedTuple):
     context_tokens: int64 [C]; context_hidden: windows' dtype [context token rows, D];
     drafts: int64 [G, r]; target: int64 [G, R]; hidden: windows' dtype [G, R, D]; positions: int64
     [G]; context_seq_slots: int64 [C]; generation_seq_slots: int64 [G]; windows: int64 [G], None
-    unless ragged; sampling: None unless this step uses rejection sampling. Of a ragged
+    unless ragged; sampling: None unless this step uses rejection sampling; choice: what the worker
+    chooses context_tokens and target from, which then mean nothing yet, else None. Of a ragged
     generation, rows past its window repeat other rows of the batch.
     """
 
@@ -42,6 +44,7 @@ class Inputs(NamedTuple):
     generation_seq_slots: Tensor
     windows: Tensor | None
     sampling: Sampling | None
+    choice: Choice | None = None
 
 
 class StaticInputs:
@@ -74,7 +77,9 @@ class StaticInputs:
         if batch.verify_lens is not None:
             host["windows"][:count] = batch.verify_lens
             host["logit_rows"][0] = generation_rows(batch)
-        if uses_rejection(batch, self.config):
+        if self.config.target_logits:
+            self._write_choice(batch)
+        elif uses_rejection(batch, self.config):
             self._write_sampling(batch, generations)
             self.arrays.send("target_probs", len(batch.target_probs or ()))
         else:
@@ -83,9 +88,9 @@ class StaticInputs:
     def read(self, batch: Batch, uniforms: Callable[[Seeds, int], Tensor]) -> Inputs:
         """The batch that was written last, for the device; looks only at shapes on the host.
 
-        Of a batch without contexts it uses nothing but G, r, `all_greedy`, whether it is ragged
-        and whether it brings numbers: what else it used would be frozen in a graph. uniforms:
-        draws the numbers that it does not bring, as `gpu.philox.uniforms` does.
+        Of a batch without contexts it uses nothing but G, r, `all_greedy`, whether it is ragged,
+        its token bucket, and whether it brings numbers: what else it used would be frozen in a
+        graph. uniforms: draws the numbers that it does not bring, as `gpu.philox.uniforms` does.
         """
         c, g, r = len(batch.contexts), len(batch.generations), batch.draft_len
         first = sum(row.length for row in batch.contexts)
@@ -103,6 +108,7 @@ class StaticInputs:
             generation_seq_slots=arrays["seq_slots"][c : c + g],
             windows=unpack.windows,
             sampling=self._sampling(batch, unpack, uniforms),
+            choice=self._choice(batch, unpack),
         )
 
     def _fill(self, name: str, values: array[int] | array[float] | None) -> None:
@@ -121,14 +127,32 @@ class StaticInputs:
         for name in ("accept_uniforms", "recover_uniforms", "draft_uniforms", "target_probs"):
             self._fill(name, getattr(batch, name))
 
+    def _write_choice(self, batch: Batch) -> None:
+        for name in Asked._fields:
+            values = [getattr(row.penalties, name) for row in batch.rows]
+            self.arrays.host[name][: len(values)] = values
+        self._fill("target_logits", batch.target_logits)
+        self.arrays.send("target_logits", len(batch.target_logits or ()))
+
+    def _choice(self, batch: Batch, unpack: _Unpacking) -> Choice | None:
+        if not self.config.target_logits:
+            return None
+        c, rows, vocab = len(batch.contexts), len(batch.rows), self.config.vocab_size
+        arrays, end = self.arrays.device, len(batch.generations) * (1 + batch.draft_len)
+        logits = arrays["target_logits"][: (c + end) * vocab].view(-1, vocab)
+        asked = Asked(*(arrays[name][:rows] for name in Asked._fields))
+        return Choice(logits[:c], unpack(logits[c:]), asked)
+
     def _unpacking(self, batch: Batch) -> _Unpacking:
         shape = len(batch.generations), 1 + batch.draft_len
         if batch.verify_lens is None:
             return _Unpacking(shape, None, None)
         windows = self.arrays.device["windows"][: shape[0]]
         starts = (windows.cumsum(0) - windows).unsqueeze(1)
-        last = self.arrays.device["logit_rows"] - 1
-        return _Unpacking(shape, windows, (starts + ramp(shape[1], windows.device)).minimum(last))
+        places = starts + ramp(shape[1], windows.device)
+        if batch.verify_bucket is not None:
+            return _Unpacking(shape, windows, places.clamp(max=batch.verify_bucket - 1))
+        return _Unpacking(shape, windows, places.minimum(self.arrays.device["logit_rows"] - 1))
 
     def _sampling(
         self, batch: Batch, unpack: _Unpacking, uniforms: Callable[[Seeds, int], Tensor]
@@ -198,7 +222,11 @@ def _fields(config: Config) -> list[Field]:
             Field("recover_uniforms", torch.float32, rows),
             Field("draft_uniforms", torch.float32, rows * block),
         ]
+    if config.target_logits:
+        fields += [Field(name, torch.float32, rows) for name in Asked._fields]
     fields.append(Field("hidden", torch.int8, config.max_num_tokens * ROW_COMPONENTS))
+    if config.target_logits:
+        fields.append(Field("target_logits", torch.float32, logits * config.vocab_size))
     if config.use_rejection_sampling:
         fields.append(Field("target_probs", torch.float32, logits * config.vocab_size))
     return fields

@@ -20,6 +20,8 @@ class Memory:
     initialized: bool [S + 1]; confidence_logits: float32 [S + 2, K], confidence_stamp: int64
     [S + 2], the last row neutral for ever; draft_seq: int64 []; batch_to_slot: int64 [S];
     draft_probs: float32 [S + 1, K, V] by sequence slot, None without rejection sampling.
+    With `target_logits`, by sequence slot: token_counts: int64 [S + 1, V], of the output;
+    prompt_seen: bool [S + 1, V], what is in the prompt.
     clear_value: what cleared windows hold. inputs: what a step brings along; batch_to_slot and
     draft_seq are parts of it.
     """
@@ -35,6 +37,8 @@ class Memory:
     draft_probs: Tensor | None
     clear_value: float
     inputs: StaticInputs
+    token_counts: Tensor | None = None
+    prompt_seen: Tensor | None = None
 
     def clear(self, slots: Sequence[int]) -> None:
         """Forget what the slots knew: counters and windows (section 3)."""
@@ -75,6 +79,10 @@ def allocate(config: Config, device: torch.device, dtype: torch.dtype) -> Memory
     if config.use_rejection_sampling:
         shape = (slots + 1, block, config.vocab_size)
         draft_probs = torch.full(shape, clear_value, device=device)
+    token_counts = prompt_seen = None
+    if config.target_logits:
+        token_counts = torch.zeros(slots + 1, config.vocab_size, dtype=torch.int64, device=device)
+        prompt_seen = torch.zeros_like(token_counts, dtype=torch.bool)
     return Memory(
         windows=torch.full(window, clear_value, dtype=dtype, device=device),
         ctx_len=torch.zeros(slots + 1, dtype=torch.int64, device=device),
@@ -87,4 +95,6 @@ def allocate(config: Config, device: torch.device, dtype: torch.dtype) -> Memory
         draft_probs=draft_probs,
         clear_value=clear_value,
         inputs=inputs,
+        token_counts=token_counts,
+        prompt_seen=prompt_seen,
     )

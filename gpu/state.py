@@ -33,6 +33,8 @@ def show(memory: Memory, slots: SlotMap, rows: int, draft_seq: int) -> WorkerSta
         confidence_stamp=memory.confidence_stamp.tolist(),
         draft_seq=draft_seq,
         draft_probs=None if memory.draft_probs is None else memory.draft_probs[:-1].clone(),
+        token_counts=None if memory.token_counts is None else memory.token_counts[:-1].tolist(),
+        prompt_seen=None if memory.prompt_seen is None else memory.prompt_seen[:-1].int().tolist(),
     )
 
 

@@ -10,19 +10,22 @@ from torch import Tensor
 
 from draftproof.gpu.advance import seed
 from draftproof.gpu.checks import check_batch, check_rows
+from draftproof.gpu.choosing import Chooser
+from draftproof.gpu.contract import DraftWorker
 from draftproof.gpu.dispatch import operations
 from draftproof.gpu.graphs import Graphs, Key, Path, key_of
+from draftproof.gpu.guided import is_guided
 from draftproof.gpu.inputs import Inputs, int_tensor
 from draftproof.gpu.memory import allocate
 from draftproof.gpu.operations import Accepted, Counters, Prompt, Verified
 from draftproof.gpu.options import Options, read_options
+from draftproof.gpu.planning import Ask, Planner
 from draftproof.gpu.publish import publish
 from draftproof.gpu.slots import Changes, SlotMap, is_dummy
 from draftproof.gpu.state import show
 from draftproof.gpu.vocabulary import Drafting, drafting
 from draftproof.gpu.window import Chunk, prompt_rows
 from draftproof.reference.vocabulary import (
-    SEAMS,
     UNDONE,
     Batch,
     Collaborators,
@@ -45,7 +48,7 @@ def make(config: Config, device: str, collaborators: Collaborators, **options: s
     return DSparkWorker(config, torch.device(device), collaborators, read_options(**options))
 
 
-class DSparkWorker:
+class DSparkWorker(DraftWorker):
     """Sections 2 to 9: slots on the host, everything else on the device.
 
     The generation path of `forward` never waits for the device, and its shapes follow from the
@@ -59,15 +62,16 @@ class DSparkWorker:
         collaborators: Collaborators,
         options: Options,
     ) -> None:
-        self.config = config
+        super().__init__(config, collaborators)
         self.device = device
-        self.at = collaborators.at
         self.slots = SlotMap(config.max_num_requests)
         self.operations = operations(options.kernels, device)
         self.drafting = drafting(config, collaborators.draft_law, device)
         self.memory = allocate(config, device, options.dtype)
         self.inputs = self.memory.inputs
         self.graphs = Graphs(device) if options.graphs else None
+        self.planner = Planner(config, device)
+        self.chooser = self._chooser(collaborators) if config.target_logits else None
         self.scratch = config.max_num_requests
         self.draft_seq = 0
         self.rows = 0
@@ -76,11 +80,24 @@ class DSparkWorker:
     def prepare(self, batch: Batch) -> None:
         """Section 3. Raises BatchError, changing nothing. A warm-up changes nothing here."""
         check_rows(batch, self.config)
-        if batch.mode not in UNDONE:
+        if batch.mode in UNDONE:
+            self.at("assign")
+        else:
             self._admit(batch)
+            self.attention.set_up(batch)
 
     @torch.inference_mode()
-    def forward(self, batch: Batch) -> StepResult:
+    def plan(self, batch: Batch) -> list[int]:
+        """Section 14: the windows of a planned step, made on the device and read back once.
+
+        Called between `prepare` and `forward`. Raises BatchError, changing nothing.
+        """
+        real = sum(not is_dummy(row.request_id, self.config.max_draft_len) for row in batch.rows)
+        self.planner.write(batch, self._slots(batch), real, self.draft_seq)
+        windows: list[int] = self._windows(self.planner.read(batch)).tolist()
+        return windows
+
+    def _forward_impl(self, batch: Batch) -> StepResult:
         """Sections 4 to 9, for the batch last given to `prepare`.
 
         Raises BatchError, changing nothing. Lets the exceptions of `Collaborators.at` pass.
@@ -88,7 +105,7 @@ class DSparkWorker:
         check_batch(batch, self.config)
         saved = (self.rows, self.memory.saved()) if batch.mode in UNDONE else None
         try:
-            return self._forward(batch)
+            return self._run(batch)
         finally:
             if saved is not None:
                 self.rows, tensors = saved
@@ -97,18 +114,30 @@ class DSparkWorker:
     @torch.inference_mode()
     def state(self) -> WorkerState:
         """The state after the last completed step, copied."""
-        return show(self.memory, self.slots, self.rows, self.draft_seq)
+        state = show(self.memory, self.slots, self.rows, self.draft_seq)
+        state.attention_rows = list(self.attention.rows)
+        if self.chooser is not None:
+            state.grammar_depth = self.chooser.depths()
+        return state
 
-    def _forward(self, batch: Batch) -> StepResult:
-        self.inputs.write(batch, self._slots(batch), self.draft_seq)
-        self.rows = len(batch.rows)
+    def _run(self, batch: Batch) -> StepResult:
+        self._bring(batch)
         key = None if self.graphs is None else self._key(batch)
         return self._step(batch, self.at) if key is None else self._graphed(batch, key)
 
+    def _bring(self, batch: Batch) -> None:
+        """Take what the step brings along to the device."""
+        self.inputs.write(batch, self._slots(batch), self.draft_seq)
+        self.rows = len(batch.rows)
+
     def _step(self, batch: Batch, at: Callable[[str], None]) -> StepResult:
-        inputs = self.inputs.read(batch, self.operations.uniforms)
+        inputs = self._read(batch)
         at("accept")
+        if self.chooser is not None:
+            inputs = self.chooser.choose(batch, inputs)
         verified = self._verify(inputs)
+        if self.chooser is not None:
+            self.chooser.commit(batch, inputs, verified)
         at("seed")
         if batch.contexts:
             self._seed(batch, inputs)
@@ -116,12 +145,20 @@ class DSparkWorker:
         drafts = inputs.drafts
         if batch.generations:
             self._store(inputs, verified)
-            if batch.draft_len:
-                drafts = self._draft(inputs, verified)
+        self.crossing.cross(at)
+        if batch.generations and batch.draft_len:
+            at("sample")
+            drafts = self._draft(inputs, verified)
         if batch.contexts and batch.draft_len:
             self._publish_context_probs(inputs)
+        at("drafted")
         at("publish")
         return publish(batch, inputs.context_tokens, verified.tokens, verified.counts, drafts)
+
+    def _chooser(self, collaborators: Collaborators) -> Chooser:
+        """What chooses the target's tokens."""
+        slots, vocab = self.config.max_num_requests, self.config.vocab_size
+        return Chooser(collaborators.guide, self.memory, slots, vocab)
 
     # prepare
 
@@ -130,11 +167,22 @@ class DSparkWorker:
         block, changes = self.config.max_draft_len, Changes()
         present = {row.request_id: row.incarnation for row in batch.rows}
         self.slots.retire(present, changes)
+        self._seam_before_slots(changes)
         for row in batch.generations:
             if not is_dummy(row.request_id, block):
                 self.slots.assign(row.request_id, row.incarnation, False, changes)
         self._apply(changes)
         self.draft_seq += 1
+        if self.chooser is not None:
+            self.chooser.admit(batch)
+
+    def _seam_before_slots(self, changes: Changes) -> None:
+        """Whoever has left has left, also if nobody can come."""
+        try:
+            self.at("assign")
+        except BaseException:
+            self._apply(changes)
+            raise
 
     def _apply(self, changes: Changes) -> None:
         self.memory.clear(changes.cleared)
@@ -154,8 +202,8 @@ class DSparkWorker:
     # graphs
 
     def _key(self, batch: Batch) -> Key | None:
-        """The graph of this step, None if it runs eagerly."""
-        return key_of(batch)
+        """The graph of this step, None if it runs eagerly, as guided steps do."""
+        return None if is_guided(batch) else key_of(batch)
 
     def _graphed(self, batch: Batch, key: Key) -> StepResult:
         """A step by its graph, which is captured here if it is the first of its kind.
@@ -163,9 +211,11 @@ class DSparkWorker:
         A graph is one piece of work for the device: its seams are passed around it.
         """
         assert self.graphs is not None
-        *before, last = SEAMS
-        for seam in before:
+        for seam in ("accept", "seed", "draft"):
             self.at(seam)
+        self.crossing.cross(self.at)
+        if batch.draft_len:
+            self.at("sample")
         if key not in self.graphs:
             path = partial(self._step, batch, lambda seam: None)
             with self.graphs.warming_up():
@@ -173,7 +223,8 @@ class DSparkWorker:
             self.graphs.capture(key, path)
         replayed = batch.mode == "replay"
         result = self.graphs.replay(key) if replayed else self.graphs.unspecified(key)
-        self.at(last)
+        self.at("drafted")
+        self.at("publish")
         return result
 
     def _warm_up(self, path: Path) -> None:
@@ -184,7 +235,15 @@ class DSparkWorker:
         finally:
             self.memory.restore(saved)
 
-    # forward
+    # plan and forward
+
+    def _windows(self, ask: Ask) -> Tensor:
+        """The verify windows of a planned step, int64 [G]."""
+        return self.planner.windows(ask, self.memory.confidence_stamp)
+
+    def _read(self, batch: Batch) -> Inputs:
+        """The step as it was brought to the device."""
+        return self.inputs.read(batch, self.operations.uniforms)
 
     def _generation_slots(self, inputs: Inputs) -> Tensor:
         """The window slot of each generation, int64 [G]."""
@@ -241,7 +300,9 @@ class DSparkWorker:
 
     def _draft(self, inputs: Inputs, verified: Verified) -> Tensor:
         """Section 8: a block of drafts, int64 [G, K]."""
-        slots = self._generation_slots(inputs)
+        slots, chooser = self._generation_slots(inputs), self.chooser
+        if chooser is not None and chooser.walkers is not None:
+            return chooser.draft(slots, verified, chooser.walkers)
         return self.operations.draft(inputs, self.memory, slots, verified, self._drafting())
 
     def _drafting(self) -> Drafting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from draftproof.properties.broken import broken, whose
+from draftproof.properties.guided import check_chosen
 from draftproof.properties.history import History, Life
 from draftproof.reference.vocabulary import Batch, Config
 from draftproof.sim.journal import Delivered, Departed
@@ -28,12 +29,16 @@ def check_result(history: History) -> None:
         drafts = batch.drafts[(b - contexts) * r : (b - contexts) * r + n - 1].tolist()
         if b >= contexts and tokens[:-1] != drafts:
             broken("I6", f"accepted: {drafts}", tokens[:-1], **where)
-        if b < contexts or batch.target_probs is None:
+        if batch.target_logits is not None:
+            check_chosen(history, b, logit_row, tokens)
+        elif b < contexts or batch.target_probs is None:
             i7_target(batch, logit_row, tokens, where)
-            if n < width and batch.drafts[(b - contexts) * r + n - 1] == tokens[-1]:
-                broken("longest prefix", f"more than {drafts} accepted", tokens, **where)
         else:
             i8_support(history.config, batch, logit_row - contexts, tokens, where)
+        if batch.target_probs is None and n < width:
+            rejected = batch.drafts[(b - contexts) * r + n - 1]
+            if rejected == tokens[-1]:
+                broken("longest prefix", f"more than {drafts} accepted", tokens, **where)
         logit_row += width
         if len(proposals) != r:
             broken("I20", f"{r} proposals", len(proposals), **where)
@@ -81,10 +86,12 @@ def check_delivery(history: History, entry: Delivered) -> None:
     i7_plain_decode(history.config, life, given, where)
     life.output += given
     life.length += len(given)
+    life.dropped = tokens[len(given) :]
     if len(given) < len(tokens) and not life.ended:
         broken("I20", "no token dropped", f"{len(tokens) - len(given)} dropped", **where)
-    if entry.kept != life.length:
-        broken("I17", f"{life.length} rows kept", entry.kept, **where)
+    kept = max(life.length, history.reach(life))
+    if entry.kept != kept:
+        broken("I17", f"{kept} rows kept", entry.kept, **where)
 
 
 def i14_end(life: Life, given: list[int], where: dict[str, Any]) -> None:

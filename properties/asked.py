@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from draftproof.properties.broken import broken
-from draftproof.properties.fed import captured
+from draftproof.properties.fed import graph_rows
 from draftproof.reference.vocabulary import UNDONE, Batch, Config, WorkerState
 from draftproof.sim.events import AnyEvent, Cancel, Pause, Recompute, Step, Submit
 from draftproof.sim.journal import (
@@ -18,6 +18,7 @@ from draftproof.sim.journal import (
     Departed,
     Entry,
     Fed,
+    Lost,
     Restarted,
     Submitted,
 )
@@ -26,8 +27,10 @@ from draftproof.sim.journal import (
 class Schedule:
     """A watch over one run (`draftproof.sim.lockstep.Watch`).
 
-    waiting, admitted: incarnations, in the order in which they came; pauses: steps that one of them
-    is still to be left out of. due: what has to happen before the next event.
+    waiting, admitted: incarnations, in the order in which they came; pauses: steps that one of
+    them is still to be left out of. served: those in the last batch; missing: those whose result
+    was lost, who are served no more; how soon they are given up is `sim.liveness`'s affair. due:
+    what has to happen before the next event.
     """
 
     def __init__(self, config: Config) -> None:
@@ -38,6 +41,8 @@ class Schedule:
         self.admitted: list[int] = []
         self.pauses: dict[int, int] = {}
         self.due: set[tuple[str, int]] = set()
+        self.served: list[int] = []
+        self.missing: set[int] = set()
         self.counts = self.failed = False
 
     def step(self, entries: Sequence[Entry], state: WorkerState | None) -> None:
@@ -63,6 +68,8 @@ class Schedule:
                 self._served(entry.batch, self.event)
         elif isinstance(entry, Answered):
             self.failed = self.counts and entry.result is None
+        elif isinstance(entry, Lost):
+            self.missing.update(self.served)
 
     def _ask(self, event: AnyEvent) -> None:
         self.event = event
@@ -97,7 +104,8 @@ class Schedule:
         own = entry.incarnation
         if entry.reason == "cancelled":
             self._happens("cancelled", own)
-        if entry.reason == "failed" and not (self.failed and own in self.admitted):
+        fails = own in self.missing or (self.failed and own in self.admitted)
+        if entry.reason == "failed" and not fails:
             broken("as asked", "not failed", "failed", incarnation=own)
         self.due.discard(("restarted", own))  # its last result came first, and ended it
         for group in (self.waiting, self.admitted):
@@ -111,15 +119,16 @@ class Schedule:
         del self.waiting[:free]
         ready = []
         for incarnation in self.admitted:
+            if incarnation in self.missing:
+                continue
             if self.pauses.get(incarnation):
                 self.pauses[incarnation] -= 1
             else:
                 ready.append(incarnation)
-        served = sorted(row.incarnation for row in batch.rows if row.incarnation)
+        self.served = served = sorted(row.incarnation for row in batch.rows if row.incarnation)
         if served != sorted(ready):
             broken("as asked", f"served: {sorted(ready)}", f"served: {served}")
-        rows, sizes = len(ready) or 1, self.config.graph_batch_sizes
-        fits = any(n >= rows and captured(self.config, n, batch.draft_len) for n in sizes)
+        fits = graph_rows(self.config, batch, len(ready)) > 0
         mode = "replay" if event.graph and fits and not batch.contexts else "eager"
-        if batch.mode != mode:
+        if batch.rank_rows is None and batch.mode != mode:  # else: properties/ranks.py
             broken("as asked", mode, batch.mode)

@@ -6,7 +6,9 @@ I4, I5, I8, I9, I10, I13, I14, I17, I18, I19.
 from __future__ import annotations
 
 from draftproof.properties.broken import broken, whose
+from draftproof.properties.guided import check_told, grammar, sizes
 from draftproof.properties.history import History, Life
+from draftproof.properties.windows import captured_shape
 from draftproof.reference.vocabulary import (
     IDLE_ID,
     PADDING_ID_BASE,
@@ -19,6 +21,7 @@ from draftproof.reference.vocabulary import (
     GenerationRow,
 )
 from draftproof.sim.assembly import ACCEPT, DRAFT, RECOVER
+from draftproof.sim.grammars import end_token
 from draftproof.sim.journal import Fed, Submitted
 from draftproof.sim.target import seed, uniform
 
@@ -32,7 +35,9 @@ def check_submission(history: History, entry: Submitted) -> None:
     if holder is not None and holder.over is None:
         broken("I13", "an id that is free", f"that of incarnation {holder.incarnation}", **where)
     history.holders[entry.request_id] = entry.incarnation
-    history.lives[entry.incarnation] = Life.of(entry)
+    history.lives[entry.incarnation] = life = Life.of(entry)
+    if history.config.target_logits and grammar(life):
+        life.stop = end_token(history.config.vocab_size)
 
 
 def check_batch(history: History, fed: Fed) -> None:
@@ -42,16 +47,19 @@ def check_batch(history: History, fed: Fed) -> None:
     i9_hidden(history)
     if batch.mode in UNDONE:
         return
-    i13_delivered(history)
+    if not history.late:
+        i13_delivered(history)
     section_10_lookup(history)
     section_11_padding(history)
     i9_owners(history)
     for b, row, life in history.real:
         i13_alive(row, life)
-        i5_position(row, life)
-        i17_reserved(batch, b, row, fed.reserved[b], life)
+        i5_position(history, row, life)
+        i17_reserved(history, b, row, fed.reserved[b], life)
     i18_drafts(history)
     i10_seeds(history)
+    if config.target_logits:
+        check_told(history)
     if batch.draft_uniforms is not None:
         i10_numbers(config, batch)
 
@@ -84,12 +92,13 @@ def section_11_padding(history: History) -> None:
     batch, config = history.batch, history.config
     assert batch is not None
     r, real, scratch = batch.draft_len, len(history.real), config.max_num_requests
-    size = standing = real or 1
+    size = real or 1
     if batch.mode == "replay":
         if batch.contexts:
             broken("padding", "a replay of generations", f"{len(batch.contexts)} contexts")
-        sizes = config.graph_batch_sizes
-        size = next((n for n in sizes if n >= standing and captured(config, n, r)), 0)
+        size = graph_rows(config, batch, real)
+    if batch.rank_rows is not None:
+        size = len(batch.rows)  # padded for the largest rank: properties/ranks.py
     if len(batch.rows) != size:
         broken("padding", f"{size} rows", len(batch.rows))
     for g in range(real - len(batch.contexts), len(batch.generations)):
@@ -97,10 +106,20 @@ def section_11_padding(history: History) -> None:
         dummy = GenerationRow(request_id, 0, scratch, r)
         if batch.generations[g] != dummy:
             broken("padding", dummy, batch.generations[g], row=len(batch.contexts) + g)
-        if batch.verify_lens is not None and batch.verify_lens[g] != 1:
-            broken("padding", "an anchor alone", batch.verify_lens[g], row=len(batch.contexts) + g)
+        window = 1 if batch.verify_lens is None else batch.verify_lens[g]
+        if window != 1 and batch.verify_bucket is None:
+            broken("padding", "an anchor alone", window, row=len(batch.contexts) + g)
         if (drafts := batch.drafts[g * r : (g + 1) * r].tolist()) != [1] * r:
             broken("padding", f"drafts {[1] * r}", drafts, row=len(batch.contexts) + g)
+
+
+def graph_rows(config: Config, batch: Batch, real: int) -> int:
+    """Rows of the graph for a batch of generations, so many of them real; 0: there is none."""
+    if batch.verify_budget is not None:
+        shape = captured_shape(config, real, batch.verify_budget)
+        return shape[0] if shape else 0
+    sizes, r = config.graph_batch_sizes, batch.draft_len
+    return next((n for n in sizes if n >= (real or 1) and captured(config, n, r)), 0)
 
 
 def captured(config: Config, size: int, r: int) -> bool:
@@ -120,7 +139,7 @@ def i9_sizes(config: Config, batch: Batch, widths: list[int]) -> None:
     logits = sum(rows)
     sampling = config.use_rejection_sampling and not all(row.greedy for row in batch.rows)
     given = sampling and not config.drawn_uniforms
-    sizes = {
+    wanted = {
         "drafts": g * r,
         "target_tokens": contexts + logits,
         "hidden": sum(widths) * ROW_COMPONENTS,
@@ -129,7 +148,9 @@ def i9_sizes(config: Config, batch: Batch, widths: list[int]) -> None:
         "recover_uniforms": g * given,
         "draft_uniforms": g * k * given,
     }
-    for name, size in sizes.items():
+    if config.target_logits:
+        wanted |= sizes(batch, contexts + logits, config.vocab_size)
+    for name, size in wanted.items():
         if len(getattr(batch, name) or ()) != size:
             broken("I9", f"{size} numbers in {name}", len(getattr(batch, name) or ()))
 
@@ -164,7 +185,7 @@ def i13_delivered(history: History) -> None:
         if tokens and life.over is None:
             told = f"the result of step {step}: {tokens}"
             broken("I13", told, "no delivery", **whose(life))
-    history.undelivered.clear()
+    history.withheld()
 
 
 def i13_alive(row: ContextRow | GenerationRow, life: Life) -> None:
@@ -181,8 +202,12 @@ def i13_alive(row: ContextRow | GenerationRow, life: Life) -> None:
         broken("I8", f"greedy: {not life.sampled}", row.greedy, **whose(row))
 
 
-def i5_position(row: ContextRow | GenerationRow, life: Life) -> None:
-    """Positions move on by what was fed and accepted; an anchor is the last committed token."""
+def i5_position(history: History, row: ContextRow | GenerationRow, life: Life) -> None:
+    """Positions move on by what was fed and accepted; an anchor is the last committed token.
+
+    A late batch goes on from what the last one has brought, whole, though nobody was given it yet.
+    """
+    anchor = life.length + history.ahead(life) - 1
     if isinstance(row, ContextRow):
         end = row.first_position + row.length
         if row.first_position != life.next_position:
@@ -191,19 +216,21 @@ def i5_position(row: ContextRow | GenerationRow, life: Life) -> None:
             broken("I4", f"a chunk within {life.length}", end, **whose(row))
     elif row.position != life.next_position:
         broken("I5", life.next_position, row.position, **whose(row))
-    elif row.position != life.length - 1:
-        broken("I4", life.length - 1, row.position, **whose(row))
+    elif row.position != anchor:
+        broken("I4", anchor, row.position, **whose(row))
 
 
 def i17_reserved(
-    batch: Batch, b: int, row: ContextRow | GenerationRow, reserved: int | None, life: Life
+    history: History, b: int, row: ContextRow | GenerationRow, reserved: int | None, life: Life
 ) -> None:
-    """Reserved target rows reach the furthest write of this step, and not beyond its tokens."""
-    if isinstance(row, ContextRow):
-        furthest = row.first_position + row.length
-    else:
-        furthest = row.position + 1 + batch.draft_len
+    """Reserved target rows reach the furthest write of this step, and not beyond its tokens.
+
+    A host that does not know yet what a step in flight brings may have reserved K + 1 more.
+    """
+    furthest = history.furthest(row)
     most = max(furthest, life.length)
+    if life.incarnation in history.undelivered and isinstance(row, GenerationRow):
+        most = max(furthest, furthest - history.ahead(life) + history.config.max_draft_len + 1)
     if reserved is None or not furthest <= reserved <= most:
         broken("I17", f"{furthest}..{most} rows", reserved, row=b, **whose(row))
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from draftproof.reference.vocabulary import (
+    UNDONE,
     Batch,
     Config,
     ContextRow,
@@ -29,6 +30,8 @@ class Life:
     it was in gave it a slot; stages: per stage the rows its window must show, oldest first;
     last_frame: the newest of them. drafts: what was proposed for it in the last batch; seq_slot:
     where their probabilities are. over: why it departed; lost: a step failed while it was there.
+    grammar, penalties: as asked for; told: how many tokens of its prompt the worker was told; seen:
+    which ones. dropped: tokens that the worker has committed, but nobody was given.
     """
 
     request_id: int
@@ -46,8 +49,13 @@ class Life:
     last_frame: int = 0
     drafts: list[int] = field(default_factory=list)
     seq_slot: int | None = None
+    grammar: int = 0
+    penalties: int = 0
+    told: int = 0
+    seen: set[int] = field(default_factory=set)
     over: str | None = None
     lost: bool = False
+    dropped: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, entry: Submitted) -> Life:
@@ -62,7 +70,14 @@ class Life:
             sampled=asked.sampled,
             length=asked.prompt,
             next_position=min(asked.prompt if asked.imported else asked.reused, asked.prompt - 1),
+            grammar=asked.grammar,
+            penalties=asked.penalties,
         )
+
+    @property
+    def committed(self) -> list[int]:
+        """Its output as the worker knows it: without the last step, if that is undelivered."""
+        return [*self.output, *self.dropped]
 
     @property
     def ended(self) -> bool:
@@ -111,7 +126,9 @@ class History:
     those token rows, per row of the batch, as they must have been packed.
     holders: whose each request id is now, by incarnation.
     undelivered: per incarnation in the last answered batch its step, and the tokens it may be
-    given, none for a chunk that does not end its prompt.
+    given, none for a chunk that does not end its prompt. prepared: the worker knows the batch.
+    late: a batch is built before the results of the last one are delivered; flying: it was fed, and
+    has not been answered yet.
     """
 
     config: Config
@@ -124,10 +141,14 @@ class History:
     hidden: list[bytes] = field(default_factory=list)
     undelivered: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     resident: list[Life] = field(default_factory=list)
+    prepared: bool = True
+    late: bool = False
+    flying: bool = False
 
     def feeding(self, batch: Batch) -> None:
         """A batch is about to be run."""
         self.batch, self.result = batch, None
+        self.flying = batch.mode not in UNDONE
         self.real = [
             (b, row, self.lives[row.incarnation])
             for b, row in enumerate(batch.rows)
@@ -139,6 +160,29 @@ class History:
             tagged(row, width, batch.step)
             for row, width in zip(batch.rows, self.widths, strict=False)
         ]
+
+    def withheld(self) -> None:
+        """Whatever has not been delivered of the last step never will be."""
+        for incarnation, (_, tokens) in self.undelivered.items():
+            self.lives[incarnation].dropped += tokens
+        self.undelivered.clear()
+
+    def ahead(self, life: Life) -> int:
+        """How many tokens the worker has committed that the request was not given yet."""
+        return len(self.undelivered.get(life.incarnation, (0, []))[1])
+
+    def reach(self, life: Life) -> int:
+        """Target KV rows that a batch in flight may write for a request."""
+        if not self.flying:
+            return 0
+        return max((self.furthest(row) for _, row, own in self.real if own is life), default=0)
+
+    def furthest(self, row: ContextRow | GenerationRow) -> int:
+        """Target KV rows that a row of the current batch may write."""
+        if isinstance(row, ContextRow):
+            return row.first_position + row.length
+        assert self.batch is not None
+        return row.position + 1 + self.batch.draft_len
 
     def failed(self) -> None:
         """The worker failed: nothing of this batch will be delivered, everybody admitted fails."""

@@ -3,6 +3,8 @@
 fed.py        what the engine may put into a batch
 answered.py   what the worker may answer, and what of it may be handed to whom
 states.py     what the worker may remember
+guided.py     the same three about grammars and penalties
+counted.py    what the engine may publish of all that, in numbers
 relations.py  what two runs must have in common (I6, I10, I11); it runs a worker
 """
 
@@ -11,16 +13,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from draftproof.properties.answered import check_delivery, check_departure, check_result
-from draftproof.properties.fed import check_batch, check_submission
+from draftproof.properties.counted import Counted
+from draftproof.properties.fed import check_batch, check_submission, i13_delivered
 from draftproof.properties.history import History
 from draftproof.properties.states import check_state, i19_undone, i19_untouched
 from draftproof.reference.vocabulary import UNDONE, Config, WorkerState
+from draftproof.sim.events import Step
 from draftproof.sim.journal import (
     Answered,
+    Asked,
     Delivered,
     Departed,
     Entry,
     Fed,
+    Lost,
     Restarted,
     Submitted,
 )
@@ -31,12 +37,14 @@ class Invariants:
 
     def __init__(self, config: Config) -> None:
         self.history = History(config)
+        self.counted = Counted(config.max_draft_len)
         self.before: WorkerState | None = None
 
     def step(self, entries: Sequence[Entry], state: WorkerState | None) -> None:
         """See what the journal gained, and the state after it. Raises Divergence."""
         for entry in entries:
             self._see(entry)
+            self.counted.see(entry)
         if state is None:
             return
         batch = self.history.batch
@@ -51,11 +59,16 @@ class Invariants:
 
     def _see(self, entry: Entry) -> None:
         history = self.history
-        if isinstance(entry, Fed):
+        if isinstance(entry, Asked):
+            if isinstance(entry.event, Step):
+                history.late = entry.event.late
+        elif isinstance(entry, Fed):
             history.feeding(entry.batch)
             check_batch(history, entry)
         elif isinstance(entry, Answered):
             self._answered(entry)
+        elif isinstance(entry, Lost):
+            history.withheld()
         elif isinstance(entry, Delivered):
             check_delivery(history, entry)
         elif isinstance(entry, Submitted):
@@ -70,7 +83,9 @@ class Invariants:
         assert history.batch is not None
         if history.batch.mode in UNDONE:
             return
-        history.result = entry.result
+        i13_delivered(history)
+        history.flying = False
+        history.result, history.prepared = entry.result, entry.prepared
         if entry.result is None:
             history.failed()
         else:

@@ -44,6 +44,9 @@ PER_SLOT = (
 )
 
 
+PER_SEQ_SLOT = ("token_counts", "prompt_seen", "grammar_depth")
+
+
 # I11, in the form "eager = replay"
 
 
@@ -86,7 +89,11 @@ def spoil(config: Config, batch: Batch, counts: Sequence[int]) -> Batch:
             batch.hidden[i] = 127
         logit = logit_spans(batch)[b][0]
         for i in range(logit + n, logit + width):
-            batch.target_tokens[i] = (batch.target_tokens[i] + 1) % v
+            if batch.target_logits is None:
+                batch.target_tokens[i] = (batch.target_tokens[i] + 1) % v
+            else:
+                logits = batch.target_logits[i * v : (i + 1) * v]
+                batch.target_logits[i * v : (i + 1) * v] = logits[-1:] + logits[:-1]
         if batch.target_probs is not None:
             for i in range(logit - contexts + n, logit - contexts + width):
                 probs = batch.target_probs[i * v : (i + 1) * v]
@@ -123,8 +130,8 @@ def check_rows(run: Run, worker: Worker, choose: Choose, seq_slot: int | None = 
     compared = 0
     for step in run.steps:
         batch, result = step.batch, step.result
-        if batch.mode in UNDONE:
-            continue
+        if batch.mode in UNDONE or (result is None and step.fault in ("start", "assign")):
+            continue  # in the latter, `prepare` did not come to its end
         rows = choose(batch) if result is not None else []
         other = isolated(
             cut(run.config, batch, rows, seq_slot) if rows else idle(run.config, batch)
@@ -160,6 +167,9 @@ def view(
     for name in PER_SLOT:
         if getattr(state, name) is not None:
             seen[name] = listed(getattr(state, name))[slot]
+    for name in PER_SEQ_SLOT:
+        if config.target_logits and getattr(state, name) is not None:
+            seen[name] = listed(getattr(state, name))[row.seq_slot]
     if isinstance(row, GenerationRow):
         if state.batch_to_slot is not None:
             seen["batch_to_slot is its own"] = listed(state.batch_to_slot)[b] == slot
@@ -182,6 +192,14 @@ def cut(config: Config, batch: Batch, rows: Sequence[int], seq_slot: int | None 
     tokens, logits = token_spans(batch), logit_spans(batch)
     changed: dict[str, Any] = {}
     assert batch.hidden is not None
+    if batch.target_logits is None:
+        changed["target_tokens"] = gathered(batch.target_tokens, [logits[b] for b in rows], 1)
+    else:
+        assert batch.prompt_tokens is not None
+        spans = [logits[b] for b in rows]
+        changed["target_logits"] = gathered(batch.target_logits, spans, config.vocab_size)
+        told = list(pairwise(accumulate([row.told for row in batch.rows], initial=0)))
+        changed["prompt_tokens"] = gathered(batch.prompt_tokens, [told[b] for b in rows], 1)
     if batch.target_probs is not None:
         spans = [logits[contexts + g] for g in generations]
         spans = [(first - contexts, end - contexts) for first, end in spans]
@@ -193,13 +211,14 @@ def cut(config: Config, batch: Batch, rows: Sequence[int], seq_slot: int | None 
         changed["draft_uniforms"] = per_generation(batch.draft_uniforms, config.max_draft_len)
     if batch.verify_lens is not None:
         changed["verify_lens"] = tuple(batch.verify_lens[g] for g in generations)
+    if batch.verify_budget is not None:  # a plan looks at everybody, so what it said is kept
+        changed |= {"verify_budget": None, "verify_bucket": None, "confidences": None}
     return replace(
         batch,
         mode="eager",
         contexts=tuple(replace(batch.contexts[b], **moved) for b in rows if b < contexts),
         generations=tuple(replace(batch.generations[g], **moved) for g in generations),
         drafts=per_generation(batch.drafts, r),
-        target_tokens=gathered(batch.target_tokens, [logits[b] for b in rows], 1),
         hidden=gathered(batch.hidden, [tokens[b] for b in rows], ROW_COMPONENTS),
         **changed,
     )
@@ -209,6 +228,15 @@ def idle(config: Config, batch: Batch) -> Batch:
     """The same step with nobody in it."""
     r = batch.draft_len
     dummy = GenerationRow(IDLE_ID, 0, config.max_num_requests, r)
+    answer: dict[str, Any] = {"target_tokens": array("q", [1] * (1 + r))}
+    if config.target_logits:
+        logits = array("f", [0.0] * ((1 + r) * config.vocab_size))
+        no_tokens = array("q")
+        answer = {
+            "target_tokens": no_tokens,
+            "target_logits": logits,
+            "prompt_tokens": no_tokens,
+        }
     return Batch(
         step=batch.step,
         mode="eager",
@@ -216,8 +244,8 @@ def idle(config: Config, batch: Batch) -> Batch:
         contexts=(),
         generations=(dummy,),
         drafts=array("q", [1] * r),
-        target_tokens=array("q", [1] * (1 + r)),
         hidden=hidden_rows([(0, r, 1 + r)], batch.step),
+        **answer,
     )
 
 

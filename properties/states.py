@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from draftproof.properties.broken import broken, whose
+from draftproof.properties.guided import check_sequences
 from draftproof.properties.history import History, RealRow
 from draftproof.reference.vocabulary import NEUTRAL_LOGIT, Config, ContextRow, WorkerState
 
@@ -28,6 +29,8 @@ def check_state(history: History, state: WorkerState) -> None:
         i3_window(real, state, slot, where)
         if life.admitted:
             i2_admission(history, real, state, slot, where)
+    if history.config.target_logits:
+        check_sequences(history, state)
 
 
 def i1_map(history: History, state: WorkerState) -> None:
@@ -40,7 +43,7 @@ def i1_map(history: History, state: WorkerState) -> None:
     present = {row.request_id for _, row, _ in history.real}
     decoding = {row.request_id for _, row, _ in history.real if not isinstance(row, ContextRow)}
     needed = present if history.result is not None else decoding
-    if not needed <= set(state.slots) <= present:
+    if history.prepared and not needed <= set(state.slots) <= present:
         broken("I1", sorted(needed), sorted(state.slots))
     if state.free_slots is not None and sorted([*used, *state.free_slots]) != everybody:
         broken("I1", f"used and free: {everybody}", sorted([*used, *state.free_slots]))

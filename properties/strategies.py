@@ -17,8 +17,8 @@ from draftproof.sim.engine import Engine
 from draftproof.sim.events import Submit, choose_config, choose_event
 from draftproof.sim.run import MakeEngine, Run, Simulation
 
-_SPACE = st.binary(min_size=6, max_size=6)
-assert Digits.SPACE == 256**6
+_SPACE = st.binary(min_size=7, max_size=7)
+assert Digits.SPACE < 256**7
 
 
 class HypothesisChoices:
@@ -32,9 +32,9 @@ class HypothesisChoices:
         self._draw = draw
 
     def below(self, n: int) -> int:
-        """Choose an index 0 .. n - 1; Digits' whole space costs one draw of six bytes."""
+        """Choose an index 0 .. n - 1; Digits' whole space costs one draw of seven bytes."""
         if n == Digits.SPACE:
-            return int.from_bytes(self._draw(_SPACE), "little")
+            return int.from_bytes(self._draw(_SPACE), "little") % n
         return self._draw(st.integers(0, n - 1))
 
 

@@ -74,6 +74,21 @@ def _check_sampling(config: Config) -> None:
             raise ConfigError(
                 f"{name} is set, but use_rejection_sampling is off: switch it on, or remove {name}"
             )
+    if config.target_logits and config.use_rejection_sampling:
+        raise ConfigError(
+            "target_logits chooses tokens by argmax, under the strict rule: "
+            "switch use_rejection_sampling off, or remove target_logits"
+        )
+    if config.target_logits and config.target != "scripted":
+        raise ConfigError(
+            "target_logits needs the scripted target, whose logits are built around the drafts: "
+            "set target to 'scripted', or remove target_logits"
+        )
+    if config.target_logits and config.vocab_size < 6:
+        raise ConfigError(
+            f"vocab_size {config.vocab_size} must be at least 6 with target_logits: "
+            "grammars are made of five letters and an end token"
+        )
     d2t, v = config.d2t, config.vocab_size
     if d2t is not None and not (d2t and len(set(d2t)) == len(d2t)):
         raise ConfigError(f"d2t {list(d2t)} must name at least one token, and none twice")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 
 from draftproof.reference import acceptance, numbers
+from draftproof.reference.answers import check_answer
 from draftproof.reference.config import checked
 from draftproof.reference.drafter import draft_block, scattered, soft_probs, window_sum
+from draftproof.reference.planning import planned_windows
+from draftproof.reference.ranks import Barrier
+from draftproof.reference.sequences import Sequences, logit_rows
 from draftproof.reference.slots import Slots
 from draftproof.reference.vocabulary import (
     NEUTRAL_LOGIT,
@@ -41,15 +46,24 @@ class Model:
         self.slots = Slots(config, self._clear, self._admit)
         self.batch_to_slot: list[int] = []
         self.draft_seq = 0
+        self.attention_rows: list[int] = []
+        self.barrier = Barrier(config, collaborators)
         self.draft_probs: list[list[list[float]]] = [[] for _ in range(rows + 1)]
+        self.sequences: Sequences | None = None
+        if config.target_logits:
+            self.sequences = Sequences(config, collaborators.guide)
 
     def prepare(self, batch: Batch) -> None:
         """Section 3. Raises BatchError, changing nothing, for a batch that cannot be served."""
         self.slots.check(batch)
         self._check_chunks(batch)
         if batch.mode in UNDONE:
+            self.at("assign")
             return
+        if self.sequences is not None:
+            self.sequences.admit(batch)
         self.slots.forget_departed(batch)
+        self.at("assign")
         for row in batch.generations:
             if not self.slots.is_dummy(row.request_id):
                 self.slots.assign(row.request_id, row.incarnation, reset=False)
@@ -59,23 +73,56 @@ class Model:
             for row in batch.contexts
         ] + [self.slots.slot_of(row.request_id) for row in batch.generations]
         self.draft_seq += 1
+        self.attention_rows = [row.length for row in batch.contexts]
+        self.attention_rows += [1 + batch.draft_len] * len(batch.generations)
+
+    def plan(self, batch: Batch) -> list[int]:
+        """Section 14: the verify windows of the planned step that was prepared. Changes nothing."""
+        real = sum(not self.slots.is_dummy(row.request_id) for row in batch.generations)
+        slots = self.batch_to_slot
+        return planned_windows(self.config, batch, real, slots, self.stamps, self.draft_seq)
 
     def forward(self, batch: Batch) -> StepResult:
+        """Section 4, and what happens behind it, also when it fails (sections 13 and 16)."""
+        self.barrier.step(batch)
+        refused = True
+        try:
+            check_answer(self.config, batch)
+            refused = False
+            result = self._forward(batch)
+        except BaseException:
+            self.barrier.cross_failed()
+            if not refused and batch.mode not in UNDONE:
+                for row in batch.rows:  # what the step left of their draft probabilities
+                    self.draft_probs[row.seq_slot] = []
+            with suppress(Exception):  # the first exception is the one that counts
+                self.at("cleanup")
+            raise
+        self.at("cleanup")
+        if self.sequences is not None and batch.mode not in UNDONE:
+            self.sequences.completed(batch)
+        return result
+
+    def _forward(self, batch: Batch) -> StepResult:
         """Section 4. A warm-up passes every seam and leaves nothing behind (section 16, row 5)."""
-        if batch.hidden is None:
-            raise BatchError("no hidden rows were captured in this step")
         self.at("accept")
         new_tokens = self._accept(batch)
-        self.at("seed")
         undone = batch.mode in UNDONE
+        if self.sequences is not None and not undone:
+            self.sequences.commit(batch, new_tokens)
+        self.at("seed")
         if not undone:
             self._seed(batch)
         self.at("draft")
         blocks = [[0] * batch.draft_len for _ in new_tokens]
         if not undone:
             self._advance(batch, new_tokens)
-            if batch.draft_len:
-                blocks = self._draft(batch, new_tokens)
+        self.barrier.cross()
+        if batch.draft_len and batch.generations:
+            self.at("sample")
+        if not undone and batch.draft_len:
+            blocks = self._draft(batch, new_tokens)
+        self.at("drafted")
         self.at("publish")
         return StepResult(
             new_tokens=new_tokens,
@@ -90,6 +137,7 @@ class Model:
     def state(self) -> WorkerState:
         """Section 2, as it would be compared. Shares no list that a later step changes."""
         windows, scratch = self.windows, [0]
+        counts, prompts, depths = self.sequences.shown() if self.sequences else (None, None, None)
         return WorkerState(
             slots={request_id: slot for request_id, (slot, _) in self.slots.owned.items()},
             free_slots=list(self.slots.free),
@@ -102,6 +150,10 @@ class Model:
             confidence_stamp=list(self.stamps),
             draft_seq=self.draft_seq,
             draft_probs=self.draft_probs[:-1],
+            attention_rows=self.attention_rows,
+            token_counts=counts,
+            prompt_seen=prompts,
+            grammar_depth=depths,
         )
 
     def _clear(self, slot: int) -> None:
@@ -125,17 +177,33 @@ class Model:
     def _accept(self, batch: Batch) -> list[Tokens]:
         """New tokens per row (section 6)."""
         contexts = len(batch.contexts)
-        accepted: list[Tokens] = [[token] for token in batch.target_tokens[:contexts]]
+        target_tokens = batch.target_tokens
+        if self.sequences is not None:
+            target_tokens = self._choose(batch, self.sequences)
+        accepted: list[Tokens] = [[token] for token in target_tokens[:contexts]]
         row = 0
         for g, window in enumerate(verify_windows(batch)):
             drafts = batch.drafts[g * batch.draft_len : (g + 1) * batch.draft_len].tolist()
             if batch.target_probs is None:
-                target = batch.target_tokens[contexts + row : contexts + row + window]
+                target = target_tokens[contexts + row : contexts + row + window]
                 accepted.append(acceptance.strict(drafts, target.tolist()))
             else:
                 accepted.append(self._reject(batch, batch.target_probs, g, row, window, drafts))
             row += window
         return accepted
+
+    def _choose(self, batch: Batch, sequences: Sequences) -> array[int]:
+        """The target's own tokens, from its logits (section 19)."""
+        if batch.target_logits is None:
+            raise BatchError("no logits of the target came with this step")
+        r, vocab = batch.draft_len, self.config.vocab_size
+        widths, tokens = [1] * len(batch.contexts) + list(verify_windows(batch)), array("q")
+        for b, (row, width) in enumerate(zip(batch.rows, widths, strict=True)):
+            logits = logit_rows(batch.target_logits, len(tokens), width, vocab)
+            first = (b - len(batch.contexts)) * r
+            drafts = batch.drafts[first : first + r] if b >= len(batch.contexts) else ()
+            tokens.extend(sequences.target_tokens(row, logits, drafts))
+        return tokens
 
     def _reject(
         self, batch: Batch, q: array[float], g: int, row: int, window: int, drafts: Tokens
@@ -203,6 +271,9 @@ class Model:
         k_max, generation, d2t = self.config.max_draft_len, batch.generations[g], self.config.d2t
         total = window_sum(window.first_frame, window.tags)
         v = self.config.vocab_size if d2t is None else len(d2t)
+        if self.sequences is not None:
+            with self.sequences.drafting(generation) as draw_guided:
+                return draft_block(total, window.last_frame, verified[-1], k_max, v, draw_guided)
         if not self.config.use_rejection_sampling:
             return draft_block(total, window.last_frame, verified[-1], k_max, v)
         argmax = batch.target_probs is None or generation.greedy

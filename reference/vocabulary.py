@@ -17,9 +17,16 @@ harness overwrites them afterwards, so a worker that keeps one keeps garbage.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+from draftproof.reference.choosing import NO_PENALTIES as NO_PENALTIES
+from draftproof.reference.choosing import Guide as Guide
+from draftproof.reference.choosing import Matcher as Matcher
+from draftproof.reference.choosing import Penalties as Penalties
+from draftproof.reference.frames import ROW_COMPONENTS as ROW_COMPONENTS
+from draftproof.reference.frames import Frames as Frames
 
 Mode = Literal["eager", "warmup", "capture", "replay"]
 """How a forward runs. Warm-up and capture leave the state as it was, though their rows may bear the
@@ -35,10 +42,6 @@ Target = Literal["scripted", "autonomous"]
 
 PURPOSES = ("target", "draft", "accept", "recover")
 """What a random number is drawn for; its index here goes into the counter (section 6)."""
-
-ROW_COMPONENTS = 7
-"""A hidden row: incarnation, position and step as two base-128 digits each (low digit first),
-then the stage, which is 0 until the row is stored in a stage's window (section 8a)."""
 
 IDLE_ID = 0
 """Request id of the generation row that an idle rank holds (section 3)."""
@@ -82,6 +85,8 @@ class Config:
         the same; needs rejection sampling (sections 6 and 19).
     drawn_uniforms: sampled steps bring no uniforms, so workers draw their own (section 6).
     target: how the simulated target answers; a worker need not look at it.
+    target_logits: steps bring the target's logits, and the worker chooses its tokens from them,
+        under penalties and grammars (section 19).
     poison: uninitialised or cleared memory is NaN instead of 0.
 
     The others belong to confidence scheduling (section 14) and are refused without it:
@@ -109,6 +114,7 @@ class Config:
     d2t: tuple[int, ...] | None = None
     drawn_uniforms: bool = False
     target: Target = "scripted"
+    target_logits: bool = False
     poison: bool = False
     min_verify_len: int = 1
     max_verify_len: int = 0
@@ -120,7 +126,11 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class ContextRow:
-    """A prompt chunk: positions first_position .. first_position + length - 1 (section 5)."""
+    """A prompt chunk: positions first_position .. first_position + length - 1 (section 5).
+
+    With `target_logits`: grammar, penalties, told as in a generation; last: whether the prompt ends
+    with this chunk, for only then its token counts.
+    """
 
     request_id: int
     incarnation: int
@@ -128,6 +138,10 @@ class ContextRow:
     first_position: int
     length: int
     greedy: bool = True
+    grammar: int = 0
+    penalties: Penalties = NO_PENALTIES
+    told: int = 0
+    last: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +152,10 @@ class GenerationRow:
     proposed: how many of the row's drafts a drafter proposed; the others are placeholders.
     seed: of the request, 64 bits; with the incarnation it keys the row's random numbers (section
         6) in steps that bring none.
+
+    With `target_logits` (section 19):
+    grammar: what `Collaborators.guide` makes a matcher of; 0: none. told: so many tokens of the
+        request's prompt are in `prompt_tokens`, the last being that of the row's last position.
     """
 
     request_id: int
@@ -147,13 +165,17 @@ class GenerationRow:
     proposed: int = 0
     greedy: bool = True
     seed: int = 0
+    grammar: int = 0
+    penalties: Penalties = NO_PENALTIES
+    told: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One step's input, built by the engine. Rows: contexts, then generations (section 1).
 
-    What the target leaves (target_tokens, hidden, target_probs) is missing in `prepare`.
+    What the target leaves (target_tokens, target_logits, hidden, target_probs) is missing in
+    `prepare`.
 
     Generations: real ones, then the idle dummy, then padding. Token rows and logit rows are
     packed in row order; a generation has 1 + r of each, or `verify_lens[g]` when that is given.
@@ -168,6 +190,18 @@ class Batch:
     accept_uniforms: float32 [G, r]; recover_uniforms: float32 [G]; draft_uniforms: float32 [G, K];
         all in (0, 1], multiples of 2^-12, so that float32 arithmetic on them is exact. All three
         None: the worker draws them from the rows' seeds (section 6).
+    target_logits: float32 [C + generation logit rows, V], whole numbers; given exactly with
+        `Config.target_logits`, instead of target_tokens, and together with:
+    prompt_tokens: int64, of each row as many as it says in `told`.
+
+    A planned step (section 14) is ragged, of generations only, and its windows come from the worker
+    itself, by `plan`. It alone has a verify_budget: drafts to verify above the fewest of each
+    request. In `prepare` and `plan` its verify_lens are missing; in `plan` come
+    confidences: float32 [S + 2, K], c_k of every row of confidence logits after `prepare`, so that
+        the last bit of a sigmoid decides nothing; a row with a non-finite logit is all NaN.
+    verify_bucket: how many token rows the windows have to add up to; None: no padding.
+
+    rank_rows: what each rank drafts in this step, in rows, 0 if nothing; None: there is one rank.
     """
 
     step: int
@@ -184,57 +218,17 @@ class Batch:
     accept_uniforms: array[float] | None = None
     recover_uniforms: array[float] | None = None
     draft_uniforms: array[float] | None = None
+    target_logits: array[float] | None = None
+    prompt_tokens: array[int] | None = None
+    verify_budget: int | None = None
+    verify_bucket: int | None = None
+    confidences: array[float] | None = None
+    rank_rows: tuple[int, ...] | None = None
 
     @property
     def rows(self) -> tuple[ContextRow | GenerationRow, ...]:
         """All rows, in batch order."""
         return (*self.contexts, *self.generations)
-
-
-class Frames:
-    """Consecutive hidden rows, packed, D signed bytes each. Reads as a list of rows, equals one.
-
-    A whole window is copied, kept and compared as one string of bytes.
-    """
-
-    __slots__ = ("packed",)
-
-    def __init__(self, packed: bytes = b"") -> None:
-        self.packed = packed
-
-    def at_stage(self, stage: int) -> Frames:
-        """The same rows with their last component, the stage, replaced."""
-        packed = bytearray(self.packed)
-        packed[ROW_COMPONENTS - 1 :: ROW_COMPONENTS] = bytes((stage,)) * len(self)
-        return Frames(bytes(packed))
-
-    def part(self, first: int, count: int) -> Frames:
-        """Rows first .. first + count - 1."""
-        return Frames(self.packed[first * ROW_COMPONENTS : (first + count) * ROW_COMPONENTS])
-
-    def then(self, newer: Frames, most: int) -> Frames:
-        """These rows and the newer ones behind them, of all of them the last `most`."""
-        return Frames((self.packed + newer.packed)[-most * ROW_COMPONENTS :])
-
-    def tolist(self) -> list[list[int]]:
-        """[rows][D]."""
-        flat = memoryview(self.packed).cast("b").tolist()
-        return [flat[i : i + ROW_COMPONENTS] for i in range(0, len(flat), ROW_COMPONENTS)]
-
-    def __len__(self) -> int:
-        return len(self.packed) // ROW_COMPONENTS
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return iter(self.tolist())
-
-    def __getitem__(self, index: int) -> list[int]:
-        return self.tolist()[index]
-
-    def __eq__(self, other: object) -> bool:
-        return self.packed == other.packed if isinstance(other, Frames) else self.tolist() == other
-
-    def __repr__(self) -> str:
-        return repr(self.tolist())
 
 
 Matrix = Any
@@ -267,6 +261,10 @@ class WorkerState:
     ring columns; a slot's frames are ctx_len - valid_len + 1 .. ctx_len; a stage may be `Frames`;
     confidence_logits: [S + 2][K], confidence_stamp: [S + 2] (S scratch, S + 1 neutral);
     draft_seq: forwards prepared so far; draft_probs: per sequence slot 0 .. S-1: [K][V].
+    attention_rows: [B], the token rows that the target's attention is set up for: a chunk's length,
+    1 + r per generation. Drafting changes that, and has to put it back (section 10).
+    With `target_logits`, per sequence slot 0 .. S-1: token_counts: [V], of the output; prompt_seen:
+    [V], which tokens are in the prompt; grammar_depth: tokens that its matcher has taken in.
     """
 
     slots: Mapping[int, int] | None = None
@@ -280,6 +278,10 @@ class WorkerState:
     confidence_stamp: Matrix = None
     draft_seq: int | None = None
     draft_probs: Matrix = None
+    attention_rows: Sequence[int] | None = None
+    token_counts: Matrix = None
+    prompt_seen: Matrix = None
+    grammar_depth: Sequence[int | None] | None = None
 
 
 DraftLaw = Sequence[Sequence[float]]
@@ -308,16 +310,25 @@ class Collaborators:
     at: to be called with each name of `SEAMS`; it may raise (an injected fault), and the worker
         lets that exception pass. drafter: the exact drafter in plain Python. draft_law: with
         rejection sampling, what drafts are drawn from instead of the exact drafter's own law, and
-        whose most likely tokens are the argmax drafts; None in state checks.
+        whose most likely tokens are the argmax drafts; None in state checks. guide: with
+        `target_logits`, the grammar engine. barrier: with several ranks, to be called once for each
+        stage: (stage, rows that this rank brings, the list of all ranks' rows), see section 13.
     """
 
     at: Callable[[str], None]
     drafter: Drafter
     draft_law: DraftLaw | None = None
+    guide: Guide | None = None
+    barrier: Callable[[int, int, Sequence[int]], None] | None = None
 
 
 class Worker(Protocol):
-    """The door. A factory `make(config, device, collaborators, **options)` returns one."""
+    """The door. A factory `make(config, device, collaborators, **options)` returns one.
+
+    With confidence scheduling it may also have `plan(batch) -> list[int]`, called between `prepare`
+    and `forward` of a planned step: the verify windows of its generations. Without it the worker is
+    told them in `forward`, and the report says so.
+    """
 
     def prepare(self, batch: Batch) -> None:
         """Section 3; on the host, once before each forward. Raises BatchError, changing nothing."""

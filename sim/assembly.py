@@ -5,9 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from draftproof.reference.vocabulary import Batch, Config, ContextRow, GenerationRow, Mode
-from draftproof.sim import packing, target
+from draftproof.sim import logits, packing, target
 
 ACCEPT, RECOVER, DRAFT = range(3)
 """Purposes of random numbers; each has a stream of its own."""
@@ -44,7 +45,11 @@ def assemble(config: Config, rows: Rows) -> Batch:
         for row, width in zip(rows.generations, widths, strict=True)
     ]
     all_greedy = all(row.greedy for row in contexts) and all(row.greedy for row in rows.generations)
-    numbers = {}
+    numbers: dict[str, Any] = {}
+    answers = [*([token] for token in first), *script]
+    if config.target_logits:
+        numbers = _unchosen(config, [*contexts, *rows.generations], answers)
+        answers = []
     if config.use_rejection_sampling and not all_greedy:
         numbers = _numbers(config, rows, script)
     return Batch(
@@ -54,7 +59,7 @@ def assemble(config: Config, rows: Rows) -> Batch:
         contexts=contexts,
         generations=tuple(rows.generations),
         drafts=array("q", [draft for tokens in rows.tokens for draft in tokens[1:]]),
-        target_tokens=array("q", [*first, *(token for answer in script for token in answer)]),
+        target_tokens=array("q", [token for answer in answers for token in answer]),
         hidden=packing.hidden_rows(spans, rows.step),
         verify_lens=None if rows.windows is None else tuple(rows.windows),
         all_greedy=all_greedy,
@@ -62,9 +67,27 @@ def assemble(config: Config, rows: Rows) -> Batch:
     )
 
 
+def _unchosen(
+    config: Config, rows: Sequence[ContextRow | GenerationRow], answers: Sequence[Sequence[int]]
+) -> dict[str, Any]:
+    """What a worker chooses the target's tokens from: its logits, and what each row has seen."""
+    v, lasts = config.vocab_size, [_last_position(row) for row in rows]
+    starts = [(row.incarnation, last, row.greedy) for row, last in zip(rows, lasts, strict=True)]
+    told = array("q")
+    for row, last in zip(rows, lasts, strict=True):
+        own = range(last + 1 - row.told, last + 1)
+        told.extend(target.prompt_token(row.incarnation, position, v) for position in own)
+    packed = array("f", logits.packed(starts, answers, v))
+    return {"target_logits": packed, "prompt_tokens": told}
+
+
+def _last_position(row: ContextRow | GenerationRow) -> int:
+    """Of a chunk the last one, of a generation that of its anchor."""
+    return row.first_position + row.length - 1 if isinstance(row, ContextRow) else row.position
+
+
 def _context_answer(config: Config, row: ContextRow, token: int) -> int:
-    last = row.first_position + row.length - 1
-    return target.answers(config, row.incarnation, last, [token], 0, 1)[0]
+    return target.answers(config, row.incarnation, _last_position(row), [token], 0, 1)[0]
 
 
 def _numbers(

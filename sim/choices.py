@@ -30,7 +30,8 @@ class Digits:
     The first digits asked for are the lowest, so a small number means simple choices.
     """
 
-    SPACE = 2**48
+    SPACE = 2**53
+    """As many as a random float distinguishes."""
 
     def __init__(self, choices: Choices) -> None:
         self._rest = choices.below(self.SPACE)

@@ -27,7 +27,8 @@ def listed(value: Any) -> Any:
 
 def nested(value: Any) -> Any:
     """The same of tuples, and of lists of tensors, arrays or tuples."""
-    value = listed(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()  # numbers all the way down
     return [nested(item) for item in value] if isinstance(value, list | tuple) else value
 
 
@@ -47,6 +48,12 @@ def result_difference(
 ) -> Divergence | None:
     """The first difference of two results, or None."""
     return next(_result_differences(config, batch, expected, found), None)
+
+
+def windows_difference(batch: Batch, found: Any) -> Divergence | None:
+    """The first verify window of a planned step that differs, or None; batch: as it was packed."""
+    assert batch.verify_lens is not None
+    return next(_rows(batch, "verify_lens", batch.verify_lens, nested(found)), None)
 
 
 def _result_differences(
@@ -108,6 +115,9 @@ def _state_differences(
             yield _difference("slots", dict(wanted), dict(got))
     if found.free_slots is not None and list(found.free_slots) != expected.free_slots:
         yield _difference("free_slots", expected.free_slots, list(found.free_slots))
+    rows = found.attention_rows
+    if rows is not None and list(rows) != expected.attention_rows:
+        yield _difference("attention_rows", expected.attention_rows, list(rows))
     if failed:
         return
     if found.batch_to_slot is not None and batch.mode not in UNDONE:
@@ -123,6 +133,7 @@ def _state_differences(
     yield from _confidence_differences(config, owners, expected, found)
     if found.draft_seq is not None and found.draft_seq != expected.draft_seq:
         yield _difference("draft_seq", expected.draft_seq, found.draft_seq)
+    yield from _sequence_differences(batch, expected, found)
     if found.draft_probs is not None:
         got = listed(found.draft_probs)
         yield from _probs_differences(batch, expected.draft_probs, got)
@@ -206,6 +217,23 @@ def _probs_differences(batch: Batch, expected: Sequence[Any], found: Any) -> Ite
     for seq_slot, rows in enumerate(expected):
         if rows and found[seq_slot] != rows:
             yield _slot_difference("draft_probs", owners, seq_slot, rows, found[seq_slot])
+
+
+def _sequence_differences(
+    batch: Batch, expected: WorkerState, found: WorkerState
+) -> Iterator[Divergence]:
+    """What belongs to the requests of the last batch, by sequence slot; the rest is unspecified."""
+    owners = {row.seq_slot: row.request_id for row in batch.rows}
+    for name in ("token_counts", "prompt_seen", "grammar_depth"):
+        wanted, got = getattr(expected, name), listed(getattr(found, name))
+        if wanted is None or got is None:
+            continue
+        for seq_slot, want in enumerate(wanted):
+            have = listed(got[seq_slot])
+            if want is not None and have != want:
+                difference = _slot_difference(name, {}, seq_slot, want, have)
+                difference.request = owners.get(seq_slot)
+                yield difference
 
 
 def _slots(

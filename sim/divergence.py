@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Oracle = Literal["comparison", "invariant", "plain decode", "recordings", "exception", "hang"]
+Oracle = Literal[
+    "comparison",
+    "invariant",
+    "plain decode",
+    "recordings",
+    "exception",
+    "hang",
+    "deadlock",
+    "liveness",
+]
+"""Who can notice; the last two: ranks that would wait for each other, a request never done."""
 
 
 @dataclass(slots=True)
@@ -31,6 +41,12 @@ class Divergence(Exception):
     frame: int | None = None
     position: int | None = None
     whose: str | None = None
+    rank: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """How a command ends that finds this: 7 if a request is never done, else 1."""
+        return 7 if self.oracle == "liveness" else 1
 
     @property
     def signature(self) -> tuple[str, str]:
@@ -44,6 +60,7 @@ class Divergence(Exception):
         """The report, one fact a line."""
         facts: list[tuple[str, Any]] = [
             ("found by", self.oracle),
+            ("rank", self.rank),
             ("step", self.step),
             ("event", self.event),
             ("request", self.request),

@@ -35,5 +35,19 @@ class InjectedFault(Exception):
     """Raised by the harness at a seam, on purpose. A worker lets it pass."""
 
 
+class InjectedOutOfMemory(InjectedFault, MemoryError, RuntimeError):
+    """An allocation that fails, as Python and as torch tell it."""
+
+
+class InjectedHang(BaseException):
+    """A step that hung and was ended from outside, on purpose. Not an Exception, as `StepTimeout`.
+
+    A worker lets it pass.
+    """
+
+
+INJECTED = (InjectedFault, InjectedHang)
+
+
 class StepTimeout(BaseException):
     """A worker did not return from a step in time. Not an Exception: nobody should swallow it."""

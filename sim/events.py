@@ -12,7 +12,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from draftproof.reference.vocabulary import SEAMS, Config
+from draftproof.sim.artefacts import with_artefacts
 from draftproof.sim.choices import Choices, Digits
+from draftproof.sim.faults import PLACES, Kind, kinds_at
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
@@ -20,7 +22,7 @@ FAULTS = ("target", "hidden", *SEAMS)
 """Where a step may fail: in the target, so that `prepare` is all that the worker sees; for want of
 hidden rows, which the target did not leave; or at a seam of the worker."""
 
-Seam = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(FAULTS)})$")]
+Seam = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(PLACES)})$")]
 """What a field may hold; a file that says otherwise is refused (`draftproof.sim.traces`)."""
 
 
@@ -34,6 +36,8 @@ class Submit(Event, frozen=True, tag="submit"):
     prompt: tokens; reused: how many of them come from a prefix cache; imported: its prompt ran on
     another server; same_id: it takes the id of the request that departed last, else a new one;
     limit: most tokens it may emit; stop: token that ends it; sampled: it is not greedy.
+    grammar, penalties: which of a few the target keeps to, 0 for none; used only by a target whose
+    logits are given.
     numbering: its id, if new, is a small number, or one beyond 32 bits of which the lower ones say
     nothing, or one of the last below those of padding rows.
     """
@@ -47,17 +51,25 @@ class Submit(Event, frozen=True, tag="submit"):
     stop: Count | None = None
     sampled: bool = False
     numbering: Literal["small", "wide", "last"] = "small"
+    grammar: Count = 0
+    penalties: Count = 0
 
 
 class Step(Event, frozen=True, tag="step"):
     """One forward over everybody who is ready.
 
-    chunk: longest prompt chunk, 0 for as much as fits; accepts: how many drafts the scripted target
-    keeps, cyclically over the generation rows; draft_len: r forced from outside, used only without
-    a schedule; rotate: by how much the batch order turns; graph: pad to a captured size and replay;
-    windows: verify windows, cyclically, used only with confidence scheduling; fault: where the
-    forward fails; unread: the worker is not asked for its state, so that the next step runs without
-    what a look may repair, or wait for.
+    chunk: longest prompt chunk, 0 for as much as fits; accepts: how many drafts the scripted
+    target keeps, cyclically over the generation rows; draft_len: r forced from outside, used only
+    without a schedule; rotate: by how much the batch order turns; graph: pad to a captured size
+    and replay; windows: verify windows, cyclically, used only with confidence scheduling; fault,
+    kind: where something goes wrong, and what (`draftproof.sim.faults`); unread: the worker is not
+    asked for its state, so that the next step runs without what a look may repair, or wait for;
+    late: it is built before the results of the last forward are handed over.
+
+    With confidence scheduling, in steps of whole blocks without `windows`: age: the verify windows
+    come from confidences, and the host's snapshot is so many steps older than the drafts; it may be
+    one or two, of any other age there is none. budget: drafts to verify above the fewest, unless
+    the configuration says; broken: the first request's confidences are not finite.
     """
 
     chunk: Count = 0
@@ -67,7 +79,12 @@ class Step(Event, frozen=True, tag="step"):
     graph: bool = False
     windows: tuple[AtLeastOne, ...] = ()
     fault: Seam | None = None
+    kind: Kind = "exception"
     unread: bool = False
+    late: bool = False
+    age: Count | None = None
+    budget: Count = 0
+    broken: bool = False
 
 
 class Cancel(Event, frozen=True, tag="cancel"):
@@ -92,19 +109,22 @@ class Recompute(Event, frozen=True, tag="recompute"):
 class Warmup(Event, frozen=True, tag="warmup"):
     """A forward over made-up requests that must leave no trace.
 
-    rows: generation rows; context: also one prompt; fault: where it fails; sampled: its rows are
-    not greedy; live: its rows bear the names of admitted requests, as far as there are any;
-    capture: a graph is captured, if there is one for so many rows: padded to
-    its size, without the prompt, and r is the scheduled one unless said.
+    rows: generation rows; context: also one prompt; fault, kind: where something goes wrong, and
+    what; sampled: its rows are not greedy; live: its rows bear the names of admitted requests, as
+    far as there are any; capture: a graph is captured, if there is one for so many rows: padded to
+    its size, without the prompt, and r is the scheduled one unless said; ragged: for planned
+    steps, if there is a token bucket for them.
     """
 
     rows: AtLeastOne = 1
     context: bool = False
     draft_len: Count | None = None
     fault: Seam | None = None
+    kind: Kind = "exception"
     sampled: bool = False
     capture: bool = False
     live: bool = False
+    ragged: bool = False
 
 
 AnyEvent = Submit | Step | Cancel | Pause | Recompute | Warmup
@@ -138,14 +158,17 @@ def choose_event(config: Config, choices: Choices, live: list[int], submitted: i
     if kind is Step:
         return _step(config, digits)
     if kind is Warmup:
+        fault, what = _fault(digits, 4)
         return Warmup(
             rows=1 + digits.below(config.max_num_requests),
             context=digits.below(2) == 1,
             draft_len=_draft_len(config, digits),
-            fault=_fault(digits, 4),
+            fault=fault,
+            kind=what,
             sampled=config.target == "scripted" and digits.below(2) == 1,
             capture=bool(config.graph_batch_sizes) and digits.below(2) == 1,
             live=digits.below(2) == 1,
+            ragged=bool(config.verify_buckets) and digits.below(2) == 1,
         )
     request = live[digits.below(len(live))]
     if kind is Cancel:
@@ -166,6 +189,8 @@ def _submit(config: Config, digits: Digits, ordinal: int) -> Submit:
     origin = digits.below(8)
     reused = (0, 0, 0, prompt // 2, prompt // 2, 0, 0, prompt)[origin]
     far = FAR[digits.below(len(FAR))] if reused or origin in (5, 6) else 0
+    if config.target_logits:
+        far = min(far, 245)  # all of a prompt is told to the worker
     return Submit(
         request=ordinal,
         prompt=far + prompt,
@@ -176,37 +201,59 @@ def _submit(config: Config, digits: Digits, ordinal: int) -> Submit:
         stop=config.vocab_size // 2 if digits.below(3) == 1 else None,
         sampled=config.target == "scripted" and digits.below(2) == 1,
         numbering=("small", "small", "wide", "last")[digits.below(4)],
+        grammar=digits.below(5) if config.target_logits else 0,
+        penalties=digits.below(5) if config.target_logits else 0,
     )
 
 
 def _step(config: Config, digits: Digits) -> Step:
     k, w = config.max_draft_len, config.window_size
-    return Step(
+    fault, kind = _fault(digits, 60)
+    seen = digits.below(6)
+    step = Step(
         accepts=tuple(digits.below(k + 1) for _ in range(3)),
         draft_len=_draft_len(config, digits),
         chunk=(0, 0, 0, 1, 3, w)[digits.below(6)],
         rotate=digits.below(3),
         graph=digits.below(2) == 1,
-        fault=_fault(digits, 60),
-        windows=_windows(k, digits) if config.confidence_scheduling else (),
-        unread=digits.below(4) == 3,
+        fault=fault,
+        kind=kind,
+        unread=seen >= 4,
+        late=seen in (2, 5),
     )
+    return _by_confidence(config, step, digits) if config.confidence_scheduling else step
 
 
 def _draft_len(config: Config, digits: Digits) -> int | None:
-    if config.draft_len_schedule is not None or config.confidence_scheduling:
+    if config.draft_len_schedule is not None:
         return None
-    return (None, 0, digits.below(config.max_draft_len + 1))[digits.below(3)]
+    lengths = config.max_draft_len + 1
+    ways = 6 if config.confidence_scheduling else 3  # where whole blocks are what matters
+    way, length = divmod(digits.below(ways * lengths), lengths)
+    return (length, 0)[ways - 1 - way] if way >= ways - 2 else None
 
 
-def _windows(k: int, digits: Digits) -> tuple[int, ...]:
-    if digits.below(3) == 0:
-        return ()
-    return tuple(1 + digits.below(k + 1) for _ in range(3))
+def _by_confidence(config: Config, step: Step, digits: Digits) -> Step:
+    """Uniform, with windows from outside, or with those that the confidences ask for."""
+    k, kind = config.max_draft_len, digits.below(5)
+    if kind == 0:
+        return step
+    if kind == 1:
+        windows = tuple(1 + digits.below(k + 1) for _ in range(2))
+        return msgspec.structs.replace(step, windows=windows)
+    age = (1, 1, 1, 2, 2, 0)[digits.below(6)]
+    budget = digits.below(2 * k + 3)
+    broken = budget > 2 * k
+    return msgspec.structs.replace(step, age=age, budget=k if broken else budget, broken=broken)
 
 
-def _fault(digits: Digits, one_in: int) -> str | None:
-    return dict(enumerate(FAULTS)).get(digits.below(one_in * len(FAULTS)) - 1)
+def _fault(digits: Digits, one_in: int) -> tuple[str | None, Kind]:
+    """Each place as often as any other, so that one step in so many has a fault."""
+    number = digits.below(one_in * len(PLACES))
+    if not 1 <= number <= len(PLACES):
+        return None, "exception"
+    kinds = kinds_at(PLACES[number - 1])
+    return PLACES[number - 1], kinds[digits.below(len(kinds))]
 
 
 def choose_config(choices: Choices) -> Config:
@@ -222,16 +269,23 @@ def choose_config(choices: Choices) -> Config:
         max_num_tokens=requests * (1 + k) + (99, 0, 3, 399)[digits.below(4)],
         poison=digits.below(2) == 1,
     )
-    about = ("forced", "schedule", "ragged", "sampled", "autonomous")[digits.below(5)]
+    kinds = "forced", "schedule", "ragged", "sampled", "autonomous", "guided", "ragged"
+    about = kinds[digits.below(len(kinds))]
     sizes: tuple[int, ...] = ((), (4,), (2, 4), (5, 16), (1, 2, 4, 5))[digits.below(5)]
     sizes = tuple(size for size in sizes if size <= config.max_num_requests)
     if about == "ragged":
-        config = replace(config, confidence_scheduling=True, graph_batch_sizes=sizes)
-        return _sampled(config, digits) if digits.below(2) else config
+        config = replace(config, graph_batch_sizes=sizes)
+        config = _sampled(config, digits) if digits.below(2) else config
+        return with_artefacts(config, digits)
     if about == "sampled":
         schedule = _schedule(config, digits) if digits.below(2) else None
         config = replace(config, draft_len_schedule=schedule, graph_batch_sizes=sizes)
         return _sampled(config, digits)
+    if about == "guided":
+        config = replace(config, target_logits=True, vocab_size=(6, 8)[digits.below(2)])
+        about = ("forced", "schedule", "ragged")[digits.below(3)]
+        if about == "ragged":
+            return with_artefacts(replace(config, graph_batch_sizes=sizes), digits)
     if about == "autonomous":
         config = replace(config, target="autonomous", vocab_size=3)
     if about == "schedule" or (about == "autonomous" and digits.below(2)):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from draftproof.reference.vocabulary import Batch, StepResult
 from draftproof.sim.events import AnyEvent, Submit
+from draftproof.sim.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +32,42 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """What the host had for a step scheduled by confidence.
+
+    age: how many steps older its snapshot was than the drafts; confidences: of each request that
+    decodes, c_k per position, as the snapshot has them, None if it was not ready; budget: drafts to
+    verify above the fewest.
+    """
+
+    age: int
+    confidences: tuple[tuple[float, ...], ...] | None = None
+    budget: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Fed:
-    """A batch went to the worker; reserved: target KV rows per row of the batch, dummies None."""
+    """A batch went to the worker; reserved: target KV rows per row of the batch, dummies None.
+
+    look: None unless the step was scheduled by confidence.
+    """
 
     batch: Batch
     reserved: tuple[int | None, ...]
+    look: Look | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The worker answered the batch fed last; None: it failed."""
+    """The worker answered the batch fed last; None: it failed. prepared: `prepare` was passed."""
 
     result: StepResult | None
+    prepared: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The answer to the batch fed last will never arrive. Not written by the engine alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +96,14 @@ class Restarted:
     incarnation: int
 
 
-Entry = Asked | Submitted | Fed | Answered | Delivered | Departed | Restarted
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The engine's statistics, when everything has been delivered."""
+
+    statistics: Statistics
+
+
+Entry = Asked | Submitted | Fed | Answered | Lost | Delivered | Departed | Restarted | Published
 
 
 @dataclass(slots=True)

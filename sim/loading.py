@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from draftproof.reference.vocabulary import Collaborators, Config, ConfigError, Worker
 from draftproof.sim.errors import ImplementationError
@@ -20,15 +21,7 @@ def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = Non
     Raises ImplementationError (exit code 4) if there is none, and later if its factory raises;
     a ConfigError of the factory passes: it refuses this configuration.
     """
-    module_name, colon, factory_name = name.rpartition(":")
-    if not colon or not module_name or not factory_name:
-        raise ImplementationError(
-            f"implementation {name!r}: write it as module:factory or path.py:factory"
-        )
-    module = _import(name, module_name)
-    factory = getattr(module, factory_name, None)
-    if not callable(factory):
-        raise ImplementationError(f"implementation {name!r}: no factory {factory_name!r} in it")
+    factory = find(name)
 
     def make(config: Config, collaborators: Collaborators) -> Worker:
         try:
@@ -50,6 +43,20 @@ def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = Non
         return worker
 
     return make
+
+
+def find(name: str) -> Callable[..., Any]:
+    """The factory of that name, whatever it makes. Raises ImplementationError if there is none."""
+    module_name, colon, factory_name = name.rpartition(":")
+    if not colon or not module_name or not factory_name:
+        raise ImplementationError(
+            f"implementation {name!r}: write it as module:factory or path.py:factory"
+        )
+    module = _import(name, module_name)
+    factory: Callable[..., Any] | None = getattr(module, factory_name, None)
+    if not callable(factory):
+        raise ImplementationError(f"implementation {name!r}: no factory {factory_name!r} in it")
+    return factory
 
 
 def _import(name: str, module_name: str) -> ModuleType:

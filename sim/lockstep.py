@@ -5,10 +5,9 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from draftproof.reference.drafter import make_drafter
 from draftproof.reference.vocabulary import (
     UNDONE,
     Batch,
@@ -19,15 +18,25 @@ from draftproof.reference.vocabulary import (
     Worker,
     WorkerState,
 )
-from draftproof.sim.compare import SHOWN, result_difference, state_difference
+from draftproof.sim.compare import (
+    SHOWN,
+    result_difference,
+    state_difference,
+    windows_difference,
+)
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.errors import InjectedFault, StepTimeout
+from draftproof.sim.errors import INJECTED, StepTimeout
+from draftproof.sim.guide import ENGINE, installed, lend
 from draftproof.sim.journal import Entry
-from draftproof.sim.packing import before_target, isolated, poison
+from draftproof.sim.packing import before_target, isolated, poison, to_plan
 from draftproof.sim.refusals import refused
-from draftproof.sim.run import Expected, Faults, Run
+from draftproof.sim.run import Crossed, Expected, Faults, Run
 
 MakeWorker = Callable[[Config, Collaborators], Worker]
+
+
+WINDOWS = "verify windows"
+"""What is not checked of a worker that has no `plan`."""
 
 
 class Watch(Protocol):
@@ -63,12 +72,14 @@ def check(
     checked, faults, seen = Checked(), Faults(), 0
     side = None
     if make is not None:
-        worker = make(run.config, Collaborators(faults.at, make_drafter(run.config)))
-        side = _Side(worker, run.config, faults, checked, timeout)
-    with _alarm() if timeout else nullcontext():
+        worker = make(run.config, lend(run.config, faults.at))
+        side = Side(worker, run.config, faults, checked, timeout)
+        if run.config.target_logits and not installed():
+            checked.not_checked.add(f"the grammar engine {ENGINE}, which is not installed")
+    with alarm() if timeout else nullcontext():
         for expected in run.steps:
             alive()
-            with _located(run, expected):
+            with located(run, expected):
                 for watch in watches:
                     watch.step(run.journal.entries[seen : expected.entries], expected.state)
                 seen = expected.entries
@@ -85,8 +96,11 @@ def check(
 
 
 @dataclass(slots=True)
-class _Side:
-    """The implementation's side of a run; failed: its last step failed, warm-ups apart."""
+class Side:
+    """The implementation's side of a run.
+
+    failed: its last step failed, warm-ups apart; crossed: its barrier calls in the last step.
+    """
 
     worker: Worker
     config: Config
@@ -94,13 +108,15 @@ class _Side:
     checked: Checked
     timeout: float
     failed: bool = False
+    crossed: list[Crossed] = field(default_factory=list)
 
     def step(self, expected: Expected) -> bool:
         """One step; False if the run cannot go on from here."""
         batch = isolated(expected.batch)
-        self.faults.arm(expected.fault)
+        self.crossed.clear()
+        self.faults.arm(expected.fault, expected.kind, batch.step % self.config.num_stages)
         result = self._forward(batch)
-        if expected.fault is not None and not self.faults.fired:
+        if expected.fault not in (None, "result") and not self.faults.fired:
             self.checked.faults_without_seam += 1
             return False
         poison(batch)  # results are delivered later, so they must not be views of it either
@@ -110,7 +126,7 @@ class _Side:
             if expected.result is not None:
                 self._compare_results(expected.batch, expected.result, result)
         # The end of a warm-up undoes it; without an end there is nothing to compare.
-        if not (expected.unread or (undone and expected.fault == "target")):
+        if not (expected.unread or expected.unended):
             self._compare_states(expected)
         return True
 
@@ -118,34 +134,54 @@ class _Side:
         """Offer what must be refused, after the last step, whose state stays."""
         for reason, batch in refused(self.config):
             self._refuses(reason, self.worker.prepare, before_target(batch))
-        if not (last.batch.mode in UNDONE and last.fault == "target"):
+        if not last.unended:
             self._compare_states(last)
 
     def _forward(self, batch: Batch) -> StepResult | None:
         """Run one step; None if the injected fault came through."""
         try:
+            self.faults.at("start")
             with _blamed(self.timeout, "no exception"):
                 self.worker.prepare(before_target(batch))
+            if batch.verify_budget is not None:
+                self._plan(batch)
             self.faults.at("target")
-            if self.faults.armed == "hidden":
-                self._without_hidden(batch)
+            if self.faults.armed in ("hidden", "answer"):
+                self._unanswerable(batch)
                 return None
             with _blamed(self.timeout, "no exception"):
                 result = self.worker.forward(batch)
-        except InjectedFault as error:
-            if self.faults.fired:
+        except INJECTED as error:
+            if error is self.faults.first:
                 return None
+            if self.faults.fired:
+                wanted, found = f"the fault at {self.faults.armed!r}", f"a later one, at {error}"
+                raise Divergence("exception", "fault", wanted, found) from error
             fault = f"the fault of an earlier step at {error}"
             raise Divergence("exception", "InjectedFault", "no exception", fault) from error
-        if self.faults.fired:
+        if self.faults.fired and self.faults.kind != "cancel":
             wanted = f"the fault at {self.faults.armed!r}"
             raise Divergence("exception", "fault", wanted, "a result")
         return result
 
-    def _without_hidden(self, batch: Batch) -> None:
-        """A forward for which nothing was captured (section 16, row 7)."""
-        self.faults.fired = True
-        self._refuses("there are no hidden rows", self.worker.forward, replace(batch, hidden=None))
+    def _plan(self, batch: Batch) -> None:
+        """Let the worker choose the windows of a planned step, if it can, and compare them."""
+        plan = getattr(self.worker, "plan", None)
+        if plan is None:
+            self.checked.not_checked.add(WINDOWS)
+            return
+        with _blamed(self.timeout, "verify windows, one per generation"):
+            difference = windows_difference(batch, plan(to_plan(batch)))
+        if difference is not None:
+            raise difference
+
+    def _unanswerable(self, batch: Batch) -> None:
+        """A forward that nothing good was left for (sections 15 and 16, row 7)."""
+        given = self.faults.answer(batch, self.config.vocab_size)
+        why = "there are no hidden rows"
+        if given.hidden is not None:
+            why = "the target's answer has a number that cannot be"
+        self._refuses(why, self.worker.forward, given)
 
     def _refuses(self, reason: str, call: Callable[[Batch], object], batch: Batch) -> None:
         """What has to raise BatchError."""
@@ -179,6 +215,8 @@ class _Side:
 def not_shown(config: Config, state: WorkerState) -> set[str]:
     """Fields that this worker does not show although its configuration has them."""
     absent = set() if config.use_rejection_sampling else {"draft_probs"}
+    if not config.target_logits:
+        absent |= {"token_counts", "prompt_seen", "grammar_depth"}
     return {name for name in SHOWN if getattr(state, name) is None} - absent
 
 
@@ -189,7 +227,7 @@ def _blamed(timeout: float, wanted: str) -> Iterator[None]:
         if timeout:
             signal.setitimer(signal.ITIMER_REAL, timeout)
         yield
-    except InjectedFault:
+    except INJECTED:
         raise
     except StepTimeout as error:
         raise Divergence("hang", "timeout", f"a step within {timeout:g} s", "no answer") from error
@@ -211,7 +249,7 @@ def _text(error: BaseException) -> str:
 
 
 @contextmanager
-def _alarm() -> Iterator[None]:
+def alarm() -> Iterator[None]:
     """When a timer runs out in here, StepTimeout is raised."""
 
     def expired(signum: int, frame: object) -> None:
@@ -225,7 +263,7 @@ def _alarm() -> Iterator[None]:
 
 
 @contextmanager
-def _located(run: Run, expected: Expected) -> Iterator[None]:
+def located(run: Run, expected: Expected) -> Iterator[None]:
     """Say of a failure in which step and event it came, and whose it is."""
     try:
         yield

@@ -34,8 +34,19 @@ def two(number: int) -> bytes:
 
 
 def before_target(batch: Batch) -> Batch:
-    """What is known of a step before the target has run; its arrays are shared."""
-    return replace(batch, target_tokens=array("q"), hidden=None, target_probs=None)
+    """What is known of a step before the target has run; its arrays are shared.
+
+    Of a planned step that is less: its windows are still to be chosen.
+    """
+    left: dict[str, Any] = {"hidden": None, "target_probs": None, "target_logits": None}
+    if batch.verify_budget is not None:
+        left |= {"verify_lens": None, "confidences": None}
+    return replace(batch, target_tokens=array("q"), **left)
+
+
+def to_plan(batch: Batch) -> Batch:
+    """What a planned step's windows are chosen from; its arrays are shared."""
+    return replace(before_target(batch), confidences=batch.confidences)
 
 
 def isolated(batch: Batch) -> Batch:

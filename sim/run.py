@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from draftproof.reference.confidence import Snapshot
 from draftproof.reference.config import checked
 from draftproof.reference.drafter import make_drafter
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import (
+    UNDONE,
     Batch,
     BatchError,
     Collaborators,
@@ -20,41 +22,28 @@ from draftproof.reference.vocabulary import (
 from draftproof.sim.choices import Choices
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
-from draftproof.sim.errors import InjectedFault
-from draftproof.sim.events import AnyEvent, Step, Submit, Warmup, choose_event
+from draftproof.sim.errors import INJECTED
+from draftproof.sim.events import AnyEvent, Cancel, Step, Submit, Warmup, choose_event
+from draftproof.sim.faults import Faults as Faults
+from draftproof.sim.faults import Kind, normal
+from draftproof.sim.grammars import automata
 from draftproof.sim.journal import Asked, Journal
 from draftproof.sim.packing import before_target
+from draftproof.sim.snapshots import confidences
 
 MakeEngine = Callable[[Config, Journal], Engine]
-
-
-class Faults:
-    """Raises at one armed seam; the same for the model and for any worker."""
-
-    def __init__(self) -> None:
-        self.armed: str | None = None
-        self.fired = False
-
-    def arm(self, seam: str | None) -> None:
-        """The next forward fails at `seam`; None: it does not."""
-        self.armed, self.fired = seam, False
-
-    def at(self, seam: str) -> None:
-        """`Collaborators.at`; and what lies between `prepare` and `forward`.
-
-        A forward that is to fail for its hidden rows is handed none, and fails by itself.
-        """
-        if seam == self.armed:
-            self.fired = True
-            raise InjectedFault(seam)
+Crossed = tuple[int, int, tuple[int, ...]]
+"""One call of the ranks' barrier: stage, rows that the rank brought, the list of all ranks'."""
+MakeModel = Callable[[Config, Collaborators], Model]
 
 
 @dataclass(slots=True)
 class Expected:
     """One forward: its batch, the fault injected in it, and what must come of it.
 
-    result: None if it fails; entries: how long the journal was when the forward had been answered;
-    unread: no worker is asked for its state after it.
+    fault, kind: what went wrong in it, None if it never came to that; result: None if it fails;
+    entries: how long the journal was when the forward had been answered;
+    unread: no worker is asked for its state after it; crossed: the calls of the ranks' barrier.
     """
 
     event: int
@@ -64,6 +53,20 @@ class Expected:
     state: WorkerState
     entries: int
     unread: bool = False
+    kind: Kind = "exception"
+    crossed: tuple[Crossed, ...] = ()
+
+    @property
+    def never_forward(self) -> bool:
+        """The step ended before its forward, so the harness crosses the barrier for the worker."""
+        before = self.fault in ("start", "assign", "target")
+        return before and self.kind != "cancel"
+
+    @property
+    def unended(self) -> bool:
+        """A warm-up that never came to its forward, whose end would have undone it."""
+        before = self.fault in ("assign", "target") and self.kind != "cancel"
+        return before and self.batch.mode in UNDONE
 
 
 @dataclass(slots=True)
@@ -88,12 +91,19 @@ class Run:
 class Simulation:
     """Engine and model together, event by event."""
 
-    def __init__(self, config: Config, make_engine: MakeEngine = Engine) -> None:
+    def __init__(
+        self, config: Config, make_engine: MakeEngine = Engine, make_model: MakeModel = Model
+    ) -> None:
         self.config = checked(config)
         self.run = Run(self.config)
         self.engine = make_engine(self.config, self.run.journal)
         self._faults = Faults()
-        self._model = Model(self.config, Collaborators(self._faults.at, make_drafter(self.config)))
+        guide = automata(self.config.vocab_size) if self.config.target_logits else None
+        self._crossed: list[Crossed] = []
+        lent = Collaborators(
+            self._faults.at, make_drafter(self.config), guide=guide, barrier=self._cross
+        )
+        self._model = make_model(self.config, lent)
 
     def apply(self, event: AnyEvent) -> Expected | None:
         """Let one event happen; returns the forward that it led to, if any.
@@ -114,6 +124,7 @@ class Simulation:
         if self.run.breakdown is None:
             try:
                 self.engine.settle()
+                self.engine.publish()
             except Exception as error:  # noqa: BLE001 - see `apply`
                 self._break_down(error)
         return self.run
@@ -123,12 +134,16 @@ class Simulation:
         batch = self.engine.handle(event)
         if batch is None:
             return None
-        fault = event.fault if isinstance(event, Step | Warmup) else None
-        result = self._forward(batch, fault)
+        self._arm(event, batch)
+        batch, result = self._serve(batch, isinstance(event, Step) and event.broken)
+        self._look(batch, result)
+        faults = self._faults
         expected = Expected(
             event=len(self.run.events) - 1,
             batch=batch,
-            fault=fault,
+            fault=faults.armed if faults.fired else None,
+            kind=faults.kind,
+            crossed=tuple(self._crossed),
             result=result,
             state=self._model.state(),
             entries=len(self.run.journal.entries),
@@ -146,20 +161,66 @@ class Simulation:
         told.__cause__ = error
         self.run.breakdown = told
 
-    def _forward(self, batch: Batch, fault: str | None) -> StepResult | None:
-        self._faults.arm(fault)
-        self._model.prepare(before_target(batch))
+    def _plan(self, batch: Batch, broken: bool) -> Batch:
+        """Let the model choose the windows of a planned step, and the engine pack it by them."""
+        model = self._model
+        spoiled = model.batch_to_slot[:1] if broken else []
+        handed = confidences(self.config, model.confidence, spoiled)
+        planned = replace(batch, confidences=handed)
+        return self.engine.pack(planned, model.plan(planned))
+
+    def _look(self, batch: Batch, result: StepResult | None) -> None:
+        """The host will have a snapshot of this step, when it is old enough."""
+        model = self._model
+        if self.config.confidence_scheduling and batch.mode not in UNDONE:
+            table, owners = list(model.confidence), dict(model.slots.owned)
+            snapshot = Snapshot(table, list(model.stamps), owners, model.draft_seq)
+            self.engine.snapshots.keep(None if result is None else snapshot)
+
+    def _arm(self, event: AnyEvent, batch: Batch) -> None:
+        """What is to go wrong in this step; a planned one is nothing yet before `prepare`."""
+        place = event.fault if isinstance(event, Step | Warmup) else None
+        kind = normal(place, event.kind) if isinstance(event, Step | Warmup) else "exception"
+        if batch.verify_budget is not None and place in ("start", "assign"):
+            place = None
+        self._faults.arm(place, kind, batch.step % self.config.num_stages, self._cancel)
+
+    def _cross(self, stage: int, rows: int, counts: Sequence[int]) -> None:
+        self._crossed.append((stage, rows, tuple(counts)))
+
+    def _cancel(self) -> None:
+        """The request that was admitted first is cancelled, at this very moment."""
+        if self.engine.running:
+            event = Cancel(self.engine.running[0].ordinal)
+            self.run.journal.write(Asked(event))
+            self.engine.handle(event)
+
+    def _serve(self, batch: Batch, broken: bool) -> tuple[Batch, StepResult | None]:
+        """One step of the model; no result if it fails. A planned batch has its windows then."""
+        faults, prepared, forward = self._faults, False, False
+        self._crossed.clear()
         try:
-            self._faults.at("target")
-            given = replace(batch, hidden=None) if fault == "hidden" else batch
-            result = self._model.forward(given)
-        except (InjectedFault, BatchError) as error:
-            if isinstance(error, BatchError) and fault != "hidden":
+            faults.at("start")
+            self._model.prepare(before_target(batch))
+            prepared = True
+            if batch.verify_budget is not None:
+                batch = self._plan(batch, broken)
+            faults.at("target")
+            forward = True
+            result = self._model.forward(faults.answer(batch, self.config.vocab_size))
+        except (*INJECTED, BatchError) as error:
+            if isinstance(error, BatchError) and faults.armed not in ("hidden", "answer"):
                 raise
-            self.engine.failed(batch)
-            return None
+            if not forward:  # so nobody else crosses for this rank
+                self._model.barrier.step(batch)
+                self._model.barrier.cross_failed()
+            self.engine.failed(batch, prepared)
+            return batch, None
         self.engine.completed(batch, result)
-        return result
+        if faults.armed == "result" and batch.mode not in UNDONE:
+            faults.fired = True
+            self.engine.lost()
+        return batch, result
 
 
 def simulate(

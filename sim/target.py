@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from draftproof.reference.drafter import soft_probs
 from draftproof.reference.vocabulary import Config
 
 
-def _mix(a: int, b: int, c: int) -> int:
+def mix(a: int, b: int, c: int) -> int:
     """A well-spread 16-bit number of three small ones, the same in every process."""
     x = (a * 0x9E3779B1 ^ b * 0x85EBCA77 ^ c * 0xC2B2AE3D) & 0xFFFFFFFF
     x = (x ^ x >> 15) * 0x2C1B3C6D & 0xFFFFFFFF
@@ -20,7 +21,7 @@ def law(incarnation: int, position: int, token: int, vocab_size: int) -> int:
 
     It is a fixed law over the vocabulary, so greedy output must equal plain decoding with it.
     """
-    return _mix(incarnation, position, token) % vocab_size
+    return mix(incarnation, position, token) % vocab_size
 
 
 def plain_decode(incarnation: int, position: int, token: int, vocab_size: int, n: int) -> list[int]:
@@ -34,7 +35,7 @@ def plain_decode(incarnation: int, position: int, token: int, vocab_size: int, n
 
 def prompt_token(incarnation: int, position: int, vocab_size: int) -> int:
     """Token of a prompt."""
-    return _mix(incarnation, position, 77) % vocab_size
+    return mix(incarnation, position, 77) % vocab_size
 
 
 def answers(
@@ -55,7 +56,7 @@ def answers(
         return [law(incarnation, position + i, tokens[i], v) for i in range(width)]
     script = list(tokens[1 : 1 + min(accepts, width)])
     for i in range(len(script), width):
-        token = _mix(incarnation, position + i, 1) % v
+        token = mix(incarnation, position + i, 1) % v
         if i + 1 < len(tokens) and token == tokens[i + 1]:
             token = (token + 1) % v
         script.append(token)
@@ -73,7 +74,7 @@ def target_probs(
     if greedy:
         probs[answer] = 1.0
         return probs
-    noise = _mix(incarnation, position, 5)
+    noise = mix(incarnation, position, 5)
     if noise % 6 == 5:  # the drafter's own law, so that nothing remains of q - p
         return soft_probs(answer, config.vocab_size)
     share = (1024, 896, 640, 512, 128)[noise % 5]
@@ -83,13 +84,14 @@ def target_probs(
     return probs
 
 
+@lru_cache(maxsize=4096)
 def seed(incarnation: int) -> int:
     """What a request draws its own random numbers from: 64 bits, in which both halves matter."""
-    return _mix(incarnation, 0, 2) | _mix(incarnation, 1, 2) << 40 | 1 << 63
+    return mix(incarnation, 0, 2) | mix(incarnation, 1, 2) << 40 | 1 << 63
 
 
 def uniform(incarnation: int, position: int, purpose: int) -> float:
     """A number in (0, 1], often a coarse one, so that ties u * p = q occur."""
-    noise = _mix(incarnation, position, 100 + purpose)
+    noise = mix(incarnation, position, 100 + purpose)
     grid = (4096, 8)[noise & 1]
     return (1 + (noise >> 1) % grid) / grid

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -17,6 +17,7 @@ from draftproof.reference.vocabulary import Config, ConfigError
 from draftproof.sim.errors import FileError
 from draftproof.sim.events import AnyEvent
 from draftproof.sim.files import NOT_JSON, decode_header, read_whole, write_whole
+from draftproof.sim.rank_events import MOST_RANKS, EveryEvent, On, RankEvent, Together
 
 FORMAT = "draftproof-trace"
 VERSION = 1
@@ -26,16 +27,28 @@ class Trace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is needed to run a schedule again.
 
     implementation, options, device: as given to `draftproof check`; failure: oracle and field of
-    the divergence it led to, if any; engine_defect: name of the planted engine defect, if any.
+    the divergence it led to, if any; engine_defect: name of the planted engine defect, if any;
+    ranks: how many there are, 0 for a schedule without ranks.
     """
 
     config: Config
-    events: tuple[AnyEvent, ...]
+    events: tuple[EveryEvent, ...]
     implementation: str = ""
     options: dict[str, str] = {}
     device: str = "cpu"
     failure: tuple[str, str] | None = None
     engine_defect: str | None = None
+    ranks: int = 0
+
+    @property
+    def alone(self) -> tuple[AnyEvent, ...]:
+        """The events of a schedule without ranks."""
+        return tuple(event for event in self.events if not isinstance(event, On | Together))
+
+    @property
+    def together(self) -> tuple[RankEvent, ...]:
+        """The events of a schedule for several ranks."""
+        return tuple(event for event in self.events if isinstance(event, On | Together))
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -48,6 +61,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     device: str = "cpu"
     failure: tuple[str, str] | None = None
     engine_defect: str | None = None
+    ranks: Annotated[int, msgspec.Meta(ge=0, le=MOST_RANKS)] = 0
 
 
 def encode(trace: Trace) -> bytes:
@@ -69,6 +83,7 @@ def encode(trace: Trace) -> bytes:
         device=trace.device,
         failure=trace.failure,
         engine_defect=trace.engine_defect,
+        ranks=trace.ranks,
     )
     lines = [msgspec.json.encode(header), *map(msgspec.json.encode, trace.events)]
     return b"\n".join(lines) + b"\n"
@@ -86,7 +101,7 @@ def decode(data: bytes, name: str) -> Trace:
     events = []
     for number, line in enumerate(lines[1:-1], start=2):
         try:
-            events.append(msgspec.json.decode(line, type=AnyEvent))
+            events.append(msgspec.json.decode(line, type=EveryEvent))
         except NOT_JSON as error:
             raise FileError(f"{name}, line {number}: not an event: {error}") from error
     unknown = header.config.keys() - Config.__dataclass_fields__.keys()
@@ -104,6 +119,7 @@ def decode(data: bytes, name: str) -> Trace:
         device=header.device,
         failure=header.failure,
         engine_defect=header.engine_defect,
+        ranks=header.ranks,
     )
 
 
@@ -124,6 +140,6 @@ def save(trace: Trace, path: Path) -> None:
     write_whole(encode(trace), path)
 
 
-def cut(trace: Trace, events: Sequence[AnyEvent]) -> Trace:
+def cut(trace: Trace, events: Sequence[EveryEvent]) -> Trace:
     """The same trace with other events."""
     return msgspec.structs.replace(trace, events=tuple(events))

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from draftproof.reference.drafter import make_drafter
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import (
     Batch,
@@ -17,6 +16,7 @@ from draftproof.reference.vocabulary import (
     StepResult,
     WorkerState,
 )
+from draftproof.sim.guide import lend
 
 Row = ContextRow | GenerationRow
 
@@ -107,7 +107,7 @@ def sampled(
 
 def lent(config: Config, at: Callable[[str], None] = lambda seam: None) -> Collaborators:
     """What a worker gets; unless `at` says otherwise, no faults are injected."""
-    return Collaborators(at, make_drafter(config))
+    return lend(config, at)
 
 
 def make_model(config: Config, at: Callable[[str], None] = lambda seam: None) -> Model:

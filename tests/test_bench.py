@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -12,13 +13,18 @@ from hypothesis.stateful import RuleBasedStateMachine
 from draftproof.fuzz.bench.failures import Search
 from draftproof.fuzz.bench.figures import Figure, Goal, geometric_mean, tables
 from draftproof.fuzz.bench.generation import make_schedule
+from draftproof.fuzz.bench.kernels import MAKERS, NEEDS_A_GPU, SETTINGS, needed, shape_for
+from draftproof.fuzz.bench.kernels import measure as measure_kernels
 from draftproof.fuzz.bench.lockstep import SHAPES, steady_schedule
+from draftproof.fuzz.bench.sizes import QUICK
 from draftproof.fuzz.bench.state_machine import LockstepMachine, ScheduleMachine, drive
+from draftproof.fuzz.campaign.chunks import DRIVERS
 from draftproof.fuzz.cases import EVENTS_PER_CASE, Subject
 from draftproof.fuzz.catalogue import CATALOGUE
 from draftproof.fuzz.cli import main
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Seeded
+from draftproof.sim.compare import listed
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import KINDS, AnyEvent
 from draftproof.sim.loading import load
@@ -58,8 +64,30 @@ EXPECTED = {
         *(("worst", ratio) for ratio in RATIOS),
     },
     "memory": {("resident after 100 steps", "campaign"), ("growth in 400 more", "campaign")},
+    "drivers": {
+        *((name, driver) for name in ("checked steps", "coverage") for driver in DRIVERS),
+        *((name, "bytes") for name in ("checked steps", "coverage")),
+        *(
+            (name, workers)
+            for name in ("checked steps on the clock", "times one worker")
+            for workers in ("1 worker", "2 workers")
+        ),
+    },
+    "kernels": {
+        (name, f"{kind}, 2 requests")
+        for kind in ("greedy step", "sampled step", "drafted block")
+        for name in ("copy bandwidth", "must move", "at copy bandwidth", "eager", "eager / copy")
+    },
 }
-GOALS = {"lockstep": 2, "generation": 1, "throughput": 2, "failures": 4, "memory": 1}
+GOALS = {
+    "lockstep": 2,
+    "generation": 1,
+    "throughput": 2,
+    "failures": 4,
+    "memory": 1,
+    "drivers": 4,
+    "kernels": 0,
+}
 
 
 def run_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -88,7 +116,8 @@ def test_a_part_gives_all_its_figures(part: str, capsys: pytest.CaptureFixture[s
 def test_the_record_says_what_the_figures_depend_on(capsys: pytest.CaptureFixture[str]) -> None:
     """If this fails, two tables cannot be compared, since nobody knows what made them."""
     environment = run_json(capsys, "--part", "generation")["environment"]
-    assert set(environment) == {"python", "torch", "hypothesis", "machine", "cores"}
+    assert set(environment) == {"python", "torch", "hypothesis", "machine", "cores", "device"}
+    assert environment["device"] == "cpu"
     assert environment["cores"] >= 1
 
 
@@ -118,6 +147,56 @@ def test_a_missed_goal_is_told() -> None:
         "| plain, per s |                       | 1,234 |",
     ]
     assert geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
+
+
+def test_what_needs_a_gpu_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """If this fails, whoever has no GPU does not learn why the table has no Triton and no graph."""
+    figures = measure_kernels(QUICK, "cpu")
+    assert capsys.readouterr().err == NEEDS_A_GPU + "\n"
+    assert not any("Triton" in figure.name or "replayed" in figure.name for figure in figures)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_steps_that_are_timed_are_one_step(kind: str) -> None:
+    """If this fails, a ratio of Triton's, or of a replay's, is that of something else.
+
+    They cannot be timed here, but run they can.
+    """
+    shape = shape_for("cpu", published=False)
+    eager, *others = [MAKERS[kind](shape, 7, "cpu", *how) for _, *how in SETTINGS]
+    for _ in range(2):
+        expected = drafted(eager.do())
+        for other in others:
+            assert drafted(other.do()) == expected
+            assert other.needed == eager.needed
+
+
+def drafted(result: Any) -> Any:
+    """Tokens of a step, or of a block."""
+    if not hasattr(result, "new_tokens"):
+        return listed(result)
+    assert listed(result.new_tokens_lens) == [1, 2, 3, 4, 5, 6, 1]
+    return listed(result.new_tokens), listed(result.next_draft_tokens)
+
+
+def test_the_bytes_of_a_step_by_hand() -> None:
+    """If this fails, ratios are to bytes that the step need not move, or not to all that it must.
+
+    Two requests, W = 16, three stages, seven components of two bytes: a row of 42 bytes in the
+    window; K = 5. One got 2 tokens, the other all 6.
+      looked at   5 drafts, slot, position, sequence slot; 6 of the target's tokens: 14 words
+      counters    two words and a flag, read and written: 34 bytes
+      results     6 + 1 + 5 + 6 words, and a stamp: 19 words; 5 confidences of 4 bytes
+      rows        16 visible ones each, 8 accepted ones of 7 bytes read and 42 stored
+    Sampled: proposed, greedy, seed, life instead of the target's tokens: 13 words; q at both
+    endings, p at one; five rows of p written for each.
+    """
+    greedy = 2 * (14 * 8 + 34 + 19 * 8 + 20 + 16 * 42) + 8 * (7 + 42)
+    config = Config(5, 16, 3, 2, vocab_size=512)
+    assert needed(config, [2, 6]) == greedy
+    sampled = greedy - 2 * 8 + (2 + 1 + 2 * 5) * 512 * 4
+    assert needed(replace(config, use_rejection_sampling=True), [2, 6]) == sampled
 
 
 @pytest.mark.parametrize(("window", "requests"), [(16, 8), (16, 64), (128, 8)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from statistics import median
 from time import process_time as clock
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from draftproof.fuzz.bench.figures import Figure, Goal
 from draftproof.fuzz.bench.sizes import Sizes
 from draftproof.fuzz.bench.state_machine import ScheduleMachine, drive, plain_settings
+from draftproof.fuzz.bench.turns import Rate, in_turns
 from draftproof.fuzz.cases import EVENTS_PER_CASE
 from draftproof.properties.strategies import HypothesisChoices
 from draftproof.sim.choices import Choices, Seeded
@@ -19,9 +19,6 @@ from draftproof.sim.events import AnyEvent, Cancel, Submit, choose_config, choos
 
 PART = "generation"
 GOAL = Goal(20.0, at_least=True)
-
-Rate = Callable[[int], float]
-"""Events per second, measured over a repetition of that number."""
 
 
 def measure(sizes: Sizes) -> list[Figure]:
@@ -36,15 +33,6 @@ def measure(sizes: Sizes) -> list[Figure]:
     for way, goal in (("seeded", GOAL), ("Hypothesis", None)):
         figures.append(Figure(PART, "times the state machine", way, ratio(rates, way), "x", goal))
     return figures
-
-
-def in_turns(ways: dict[str, Rate], repetitions: int) -> dict[str, list[float]]:
-    """A B C A B C ..., so that whatever else the machine does meets all of them."""
-    rates: dict[str, list[float]] = {way: [] for way in ways}
-    for number in range(repetitions):
-        for way, rate in ways.items():
-            rates[way].append(rate(number))
-    return rates
 
 
 def ratio(rates: dict[str, list[float]], way: str) -> float:

@@ -9,7 +9,7 @@ from time import thread_time as clock
 
 from draftproof.fuzz.bench.figures import Figure, Goal
 from draftproof.fuzz.bench.sizes import Sizes
-from draftproof.properties.invariants import Invariants
+from draftproof.fuzz.cases import watches
 from draftproof.reference.vocabulary import (
     Batch,
     Collaborators,
@@ -113,11 +113,11 @@ def run_once(window: int, requests: int, steps: int, make: MakeWorker) -> Sample
         made.append(TimedWorker(make(config, collaborators)))
         return made[-1]
 
-    watch = TimedWatch(Invariants(config))
+    timed = [TimedWatch(watch) for watch in watches(config)]
     start = clock()
     run = replay(config, events)
     simulated = clock()
-    check(run, make_timed, [watch], STEP_TIMEOUT)
+    check(run, make_timed, timed, STEP_TIMEOUT)
     checked = clock()
     for expected in run.steps:
         poison(isolated(expected.batch))
@@ -132,7 +132,7 @@ def run_once(window: int, requests: int, steps: int, make: MakeWorker) -> Sample
     )
     sample.harness = {
         "engine and model": simulated - start,
-        "invariants": watch.seconds,
+        "invariants": sum(watch.seconds for watch in timed),
         "isolation": isolation,
         "state()": worker.states,
     }

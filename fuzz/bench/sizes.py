@@ -12,7 +12,8 @@ class Sizes:
     request_steps: per shape of the lockstep; seeded_events, machine_cases: generation alone, where
     the state machine is so much slower; checked_cases: for steps per second; defects: how many of
     the planted ones, None for all; seeds: per defect; cap: seconds until a search is given up;
-    warm_steps, steps: before memory is first looked at, and from there on.
+    warm_steps, steps: before memory is first looked at, and from there on; published: whether
+    kernels work at published sizes; turn: seconds in which they are called again and again.
     """
 
     repetitions: int
@@ -25,6 +26,8 @@ class Sizes:
     cap: float
     warm_steps: int
     steps: int
+    published: bool
+    turn: float
 
 
 FULL = Sizes(
@@ -38,6 +41,8 @@ FULL = Sizes(
     cap=60.0,
     warm_steps=10_000,
     steps=100_000,
+    published=True,
+    turn=0.3,
 )
 
 QUICK = Sizes(
@@ -51,4 +56,6 @@ QUICK = Sizes(
     cap=1.0,
     warm_steps=100,
     steps=400,
+    published=False,
+    turn=0.0,
 )

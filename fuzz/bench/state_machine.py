@@ -8,7 +8,7 @@ and the oracles are those of the campaigns, so that only the way of driving diff
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
@@ -21,20 +21,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from draftproof.fuzz.cases import EVENTS_PER_CASE, Subject
-from draftproof.properties.asked import Schedule
-from draftproof.properties.invariants import Invariants
+from draftproof.fuzz.cases import EVENTS_PER_CASE, Subject, watches
 from draftproof.properties.strategies import HypothesisChoices
-from draftproof.reference.drafter import make_drafter
 from draftproof.reference.vocabulary import (
     UNDONE,
     BatchError,
-    Collaborators,
     Config,
     Worker,
     WorkerState,
 )
-from draftproof.sim.compare import result_difference, state_difference
+from draftproof.sim.compare import result_difference, state_difference, windows_difference
 from draftproof.sim.errors import InjectedFault
 from draftproof.sim.events import (
     FAR,
@@ -49,8 +45,8 @@ from draftproof.sim.events import (
     Warmup,
     choose_config,
 )
-from draftproof.sim.lockstep import Watch
-from draftproof.sim.packing import before_target
+from draftproof.sim.guide import lend
+from draftproof.sim.packing import before_target, to_plan
 from draftproof.sim.run import Expected, Faults, Simulation
 
 MOST_DRAFTS = 7
@@ -147,8 +143,12 @@ class ScheduleMachine(RuleBasedStateMachine):
         rotate=st.integers(0, 2),
         graph=st.booleans(),
         fault=faults(60),
-        windows=st.one_of(st.just(()), st.tuples(*[st.integers(1, MOST_DRAFTS + 1)] * 3)),
+        windows=st.one_of(st.just(()), st.tuples(*[st.integers(1, MOST_DRAFTS + 1)] * 2)),
         unread=st.sampled_from([False, False, False, True]),
+        late=st.sampled_from([False, False, True]),
+        age=st.sampled_from([None, 1, 1, 2, 0]),
+        budget=st.integers(0, 2 * MOST_DRAFTS),
+        broken=st.sampled_from([*[False] * 7, True]),
     )
     def step(
         self,
@@ -160,6 +160,10 @@ class ScheduleMachine(RuleBasedStateMachine):
         fault: str | None,
         windows: tuple[int, ...],
         unread: bool,
+        late: bool,
+        age: int | None,
+        budget: int,
+        broken: bool,
     ) -> None:
         ragged = self.config.confidence_scheduling
         self.happen(
@@ -170,8 +174,12 @@ class ScheduleMachine(RuleBasedStateMachine):
                 rotate=rotate,
                 graph=graph,
                 fault=fault,
-                windows=windows if ragged else (),
+                windows=windows if ragged and age is None else (),
                 unread=unread,
+                late=late,
+                age=age if ragged else None,
+                budget=budget if ragged and age is not None else 0,
+                broken=broken and ragged and age is not None,
             )
         )
 
@@ -199,18 +207,10 @@ class ScheduleMachine(RuleBasedStateMachine):
         sampled=st.booleans(),
         capture=st.booleans(),
         live=st.booleans(),
+        ragged=st.booleans(),
     )
-    def warmup(
-        self,
-        rows: int,
-        context: bool,
-        draft_len: int | None,
-        fault: str | None,
-        sampled: bool,
-        capture: bool,
-        live: bool,
-    ) -> None:
-        self.happen(Warmup(rows, context, draft_len, fault, sampled, capture, live))
+    def warmup(self, ragged: bool, **fields: Any) -> None:
+        self.happen(Warmup(ragged=ragged and bool(self.config.verify_buckets), **fields))
 
     def _picked(self, pick: int) -> int:
         return self.live[pick % len(self.live)]
@@ -240,10 +240,9 @@ class LockstepMachine(ScheduleMachine):
     def begin(self, config: Config) -> None:
         self.config = config
         self.simulation = Simulation(config, self.subject.make_engine)
-        self.watches: list[Watch] = [Invariants(config), Schedule(config)]
+        self.watches = watches(config)
         if self.subject.make is not None:
-            friends = Collaborators(self.faults.at, make_drafter(config))
-            self.worker = self.subject.make(config, friends)
+            self.worker = self.subject.make(config, lend(config, self.faults.at))
 
     def happen(self, event: AnyEvent) -> None:
         expected = self.unchecked = self.simulation.apply(event)
@@ -267,6 +266,10 @@ class LockstepMachine(ScheduleMachine):
         batch = expected.batch
         try:
             worker.prepare(before_target(batch))
+            if batch.verify_budget is not None and hasattr(worker, "plan"):
+                difference = windows_difference(batch, worker.plan(to_plan(batch)))
+                if difference is not None:
+                    raise difference
             self.faults.at("target")
             blind = expected.fault == "hidden"
             result = worker.forward(replace(batch, hidden=None) if blind else batch)

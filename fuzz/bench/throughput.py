@@ -8,9 +8,10 @@ from time import process_time as clock
 from hypothesis import given, seed
 
 from draftproof.fuzz.bench.figures import Figure, Goal
-from draftproof.fuzz.bench.generation import Rate, in_turns, ratio
+from draftproof.fuzz.bench.generation import ratio
 from draftproof.fuzz.bench.sizes import Sizes
 from draftproof.fuzz.bench.state_machine import LockstepMachine, drive, plain_settings
+from draftproof.fuzz.bench.turns import Rate, in_turns
 from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.properties.strategies import runs
 from draftproof.sim.lockstep import MakeWorker

@@ -10,7 +10,15 @@ import platform
 import sys
 from collections.abc import Callable
 
-from draftproof.fuzz.bench import failures, generation, lockstep, memory, throughput
+from draftproof.fuzz.bench import (
+    drivers,
+    failures,
+    generation,
+    kernels,
+    lockstep,
+    memory,
+    throughput,
+)
 from draftproof.fuzz.bench.figures import Figure, tables
 from draftproof.fuzz.bench.sizes import FULL, QUICK, Sizes
 from draftproof.fuzz.cli import TORCH_WORKER
@@ -18,14 +26,16 @@ from draftproof.fuzz.collector import calm_collector
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import MakeWorker
 
-Measure = Callable[[Sizes, MakeWorker], list[Figure]]
+Measure = Callable[[Sizes, MakeWorker, str], list[Figure]]
 
 PARTS: dict[str, Measure] = {
-    lockstep.PART: lockstep.measure,
-    generation.PART: lambda sizes, make: generation.measure(sizes),
-    throughput.PART: throughput.measure,
-    failures.PART: lambda sizes, make: failures.measure(sizes),
-    memory.PART: lambda sizes, make: memory.measure(sizes),
+    lockstep.PART: lambda sizes, make, device: lockstep.measure(sizes, make),
+    generation.PART: lambda sizes, make, device: generation.measure(sizes),
+    throughput.PART: lambda sizes, make, device: throughput.measure(sizes, make),
+    failures.PART: lambda sizes, make, device: failures.measure(sizes),
+    memory.PART: lambda sizes, make, device: memory.measure(sizes),
+    drivers.PART: lambda sizes, make, device: drivers.measure(sizes, make),
+    kernels.PART: lambda sizes, make, device: kernels.measure(sizes, device),
 }
 DURATIONS = {"failures": "half an hour", "memory": "some minutes"}
 
@@ -41,25 +51,35 @@ def run(arguments: argparse.Namespace) -> int:
         if name in arguments.part:
             duration = "seconds" if arguments.quick else DURATIONS.get(name, "a minute")
             print(f"measuring {name} ({duration}) ...", file=sys.stderr, flush=True)
-            figures += measure(sizes, make)
+            figures += measure(sizes, make, arguments.device)
+    about = environment(arguments.device)
     if arguments.json:
         records = [figure.record() for figure in figures]
-        print(json.dumps({"environment": environment(), "figures": records}, indent=1))
+        print(json.dumps({"environment": about, "figures": records}, indent=1))
     else:
-        print(", ".join(f"{name} {value}" for name, value in environment().items()), end="\n\n")
+        print(", ".join(f"{name} {value}" for name, value in about.items()), end="\n\n")
         print("\n".join(tables(figures)))
     return 0
 
 
-def environment() -> dict[str, str | int]:
-    """What the figures depend on."""
+def environment(device: str) -> dict[str, str | int]:
+    """What the figures depend on; device: that of the part `kernels`."""
     return {
         "python": platform.python_version(),
         "torch": importlib.metadata.version("torch"),
         "hypothesis": importlib.metadata.version("hypothesis"),
         "machine": platform.machine(),
         "cores": os.cpu_count() or 0,
+        "device": _device_name(device),
     }
+
+
+def _device_name(device: str) -> str:
+    if device == "cpu":
+        return device
+    import torch
+
+    return torch.cuda.get_device_name()
 
 
 def _one_thread() -> None:

@@ -11,6 +11,7 @@ from time import perf_counter
 from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.collector import calm_collector
 from draftproof.fuzz.failures import examine, save_new
+from draftproof.fuzz.rank_campaign import campaign_of_ranks
 from draftproof.fuzz.summary import Summary
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.reference.vocabulary import ConfigError
@@ -55,7 +56,7 @@ class Amount:
 
 def run(arguments: argparse.Namespace) -> int:
     """Exit code 0, 1 (a failure, shrunk and saved), 4, or 5 (out of time before the minimum)."""
-    return supervised(arguments, campaign)
+    return supervised(arguments, campaign_of_ranks if arguments.ranks else campaign)
 
 
 def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
@@ -92,7 +93,7 @@ def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
             _refuse(summary, str(error))
         except Divergence as divergence:
             _tell_failure(arguments, subject, beacon, trace, divergence, index)
-            return 1
+            return divergence.exit_code
         if perf_counter() - told > 2:
             told = perf_counter()
             _progress(summary, amount, told - start)

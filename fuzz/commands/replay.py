@@ -24,4 +24,4 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
         print(f"{arguments.trace}: {len(trace.events)} events, nothing goes wrong")
         return 0
     print("\n".join(failure_report(divergence, trace, arguments.trace)))
-    return 1
+    return divergence.exit_code

@@ -29,4 +29,4 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     beacon.go_home()
     save(failure.trace, arguments.out)
     print("\n".join(failure.lines(arguments.out)))
-    return 1
+    return failure.divergence.exit_code

@@ -9,6 +9,7 @@ from draftproof.gpu.defects.planted import Planted
 from draftproof.gpu.inputs import Inputs
 from draftproof.gpu.operations import Verified
 from draftproof.gpu.window import Chunk, staged
+from draftproof.reference.vocabulary import Batch
 
 
 class FrameOffByOne(Planted):
@@ -56,3 +57,22 @@ class ChunkAtLocalPositions(Planted):
 
     def _places(self, chunks: list[Chunk]) -> tuple[list[int], list[int], list[int]]:
         return super()._places([(slot, row, 0, length) for slot, row, _, length in chunks])
+
+
+class ReusedPrefixVisible(Planted):
+    """Behind a reused prefix the columns that it did not write are visible too: CTX-1."""
+
+    def _seed(self, batch: Batch, inputs: Inputs) -> None:
+        super()._seed(batch, inputs)
+        memory, width = self.memory, self.config.window_size
+        for row in batch.contexts:
+            slot = self.slots.find(row.request_id, row.incarnation)
+            if slot is not None:
+                memory.valid_len[slot] = memory.ctx_len[slot].clamp(max=width)
+
+
+class PromptsAloneNotStored(Planted):
+    """A step of prompts alone is over before their rows are stored: CTX-3."""
+
+    def _places(self, chunks: list[Chunk]) -> tuple[list[int], list[int], list[int]]:
+        return super()._places(chunks if len(chunks) < self.rows else [])

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from draftproof.gpu.kernels.launching import inner, launch, power_of_two, programs, tile
-from draftproof.gpu.kernels.numbers import dot, rounded
+from draftproof.gpu.kernels.numbers import LOWEST, dot, rounded
 
 
 def sink_attention(
@@ -67,7 +67,7 @@ def sink_attention_kernel(
     row, inside = m < block * heads, d < size
     place = (g * block * heads + m)[:, None] * size + d
     query = tl.load(q + place, mask=row[:, None] & inside, other=0.0)
-    highest = tl.load(sink + m % heads, mask=row, other=0.0)
+    highest = tl.maximum(tl.load(sink + m % heads, mask=row, other=0.0), LOWEST)
     total = tl.full([BLOCK_M], 1.0, tl.float32)
     mean = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
     cells = windows + tl.load(slots + g) * slot_stride

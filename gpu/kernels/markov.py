@@ -18,13 +18,10 @@ from draftproof.gpu.draft_model.heads import Drawing
 from draftproof.gpu.kernels.drawing import choose_piece, first_beyond
 from draftproof.gpu.kernels.launching import inner, launch, power_of_two, programs, tile
 from draftproof.gpu.kernels.launching import pieces as cut
-from draftproof.gpu.kernels.numbers import dot, rounded
+from draftproof.gpu.kernels.numbers import LOWEST, dot, rounded
 
 PIECES = 264
 """Programs per position when compiled: two for each of the 132 processors of an H200."""
-
-LOWEST = tl.constexpr(-1.0e30)
-"""Below every logit that can win; unlike -inf it can be subtracted from itself."""
 
 
 def markov_chain(

@@ -7,6 +7,9 @@ import triton.language as tl
 
 INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 
+LOWEST = tl.constexpr(-1.0e30)
+"""Below every logit, score or sink that can win; unlike -inf it can be subtracted from itself."""
+
 
 @triton.jit
 def rounded(x, dtype):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from draftproof.fuzz import gpu_check
 from draftproof.fuzz.cli import parser
-from draftproof.fuzz.gpu_check import ROOT, Part, main, parts
+from draftproof.fuzz.gpu_check import OWN, ROOT, Part, main, parts
+from draftproof.fuzz.gpu_parts import PARTS
 from draftproof.fuzz.gpu_timings import generation_steps, measure
 
 
@@ -30,7 +35,12 @@ SAYS = "import os; print(os.environ['SAID'])"
         (python("print('late'); raise SystemExit(5)"), 5, "part out of time late"),
         (python("import time; time.sleep(60)", seconds=5.1), 5, "part out of time stopped"),
         (python(SAYS, seconds=1), 5, "part out of time no time was left"),
-        (python(SAYS, needs="no-such-program"), 0, "part absent no-such-program is not here"),
+        (python(SAYS, needs="no-such-program"), 0, "part absent not here: no-such-program"),
+        (
+            replace(python(SAYS, needs="no-such"), packages=("json", "nobody", "nothing")),
+            0,
+            "part absent not here: no-such, nobody, nothing",
+        ),
     ],
 )
 def test_every_end_of_a_part_has_its_verdict(
@@ -79,3 +89,57 @@ def test_the_timings_are_of_a_step_that_graphs_hold() -> None:
     timings = measure("cpu", quick=True)
     assert [(t.kernels, t.graphs) for t in timings] == [("eager", "off"), ("eager", "on")]
     assert all(0 < t.prepare < t.step and 0 < t.forward < t.step for t in timings)
+
+
+def test_what_is_missing_is_one_sentence() -> None:
+    """If this fails, whoever lacks a package on the GPU's machine gets a stack trace.
+
+    `-S`: a Python without any package but the standard library.
+    """
+    command = [sys.executable, "-S", "-m", "draftproof.fuzz.gpu_check"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / ".typing")}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(
+        f"gpu-check: this Python ({sys.executable}) has no torch, no numpy, no m"
+    )
+    assert line.endswith(": install what is missing, or bring it along, as docs/gpu.md says")
+
+
+def test_no_gpu_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If this fails, every part fails by itself for want of a GPU."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main([]) == 5
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("\n") == 1
+    assert "finds no GPU here" in told.err
+
+
+def test_parts_that_draw_say_what_they_need() -> None:
+    """If this fails, a machine without Hypothesis, or pytest, sees failures instead of absences."""
+    packages = {part.name: part.packages for part in parts("cuda", False) if part.packages}
+    tools = "pytest", "hypothesis"
+    assert packages == {"tests": tools, "draft model": tools, "properties": ("hypothesis",)}
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", OWN)
+def test_parts_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """If this fails, a part cannot be run, or its figures cannot be shown."""
+    assert set(PARTS) == set(OWN)
+    assert main([name, "--device", "cpu", "--quick"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    if name in gpu_check.MEASURING:
+        record = json.loads(last)
+        assert record
+        outcome = gpu_check.Outcome(name, gpu_check.OK, 1.0, last)
+        shown = gpu_check.lines({}, [outcome], {name: record})
+        assert len(shown) >= 6
+        assert "[" not in shown[2]
+    else:
+        assert last == "1 examples each of eager and Triton, with graphs"

@@ -128,11 +128,16 @@ def test_the_summary_as_people_read_it() -> None:
     total.transitions.update({(3, 0): 2000, (0, 1): 1, (1, 3): 1, (3, 2): 1})
     assert total.lines() == [
         "cases            1",
-        "steps            6: 3 mixed, 0 ragged, 0 sampled, 1 warm-ups, 0 failed, 0 idle",
+        "steps            6: 3 mixed, 0 ragged, 0 sampled, 1 warm-ups, 0 failed, 0 idle, 0 late",
         "requests         3: none departed; 0 under an id used before, 1 reset",
         "draft lengths    5 transitions r -> r': 1 down, 1 from zero, 10 same, 2,000 to zero, 1 up",
         "                 0 times positive -> zero -> positive",
         "accepted drafts  0: 2  1: 4  2: 3  3: 1",
+        "drafts           18 drafted, 18 verified, 9 accepted; 0 verified for nobody",
+        "                 accepted by position  1: 83%  2: 50%  3: 17%",
+        "                 mean acceptance length 2.50",
+        "tokens           26 emitted in 13 results, 0 dropped behind an end, "
+        "4 placeholders confirmed",
         "slots            0 reused; 0 padding rows",
         "not checked      draft_seq, windows",
         "                 1,234 faults at seams that the implementation never calls; "

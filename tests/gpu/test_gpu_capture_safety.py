@@ -39,6 +39,7 @@ def generations(kind: str, r: int) -> Batch:
     return replace(batch, generations=mixed, **given)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("kernels", ["eager", "triton"])
 @pytest.mark.parametrize(("kind", "r"), [*product(KINDS, range(BLOCK + 1))])
 def test_the_generation_path_is_safe(worker: Start, kernels: str, kind: str, r: int) -> None:
@@ -52,6 +53,7 @@ def test_the_generation_path_is_safe(worker: Start, kernels: str, kind: str, r: 
     assert watch.findings == []
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("kernels", ["eager", "triton"])
 @pytest.mark.parametrize("method", ["_verify", "_store", "_draft", "_generation_slots"])
 def test_one_value_read_anywhere_is_found(

@@ -85,6 +85,7 @@ def schedule(kind: str, lengths: Sequence[int], mode: Mode) -> list[Batch]:
     ]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("kernels", "lengths"),
     [*product(["eager"], [(3,), (2, 1), (0,), (0, 3, 1)]), *product(["triton"], [(3,), (2, 0)])],

@@ -103,6 +103,7 @@ def test_the_tail_of_batch_to_slot_is_out_of_range(worker: Callable[..., DSparkW
 # ---- nothing of it is used
 
 
+@pytest.mark.interpreted
 @pytest.mark.usefixtures("_empty_is_poison")
 @pytest.mark.parametrize("graphs", ["off", "on"])
 @pytest.mark.parametrize(("kernels", "cases"), [("eager", 40), ("triton", 3)])
@@ -202,6 +203,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("planted", "config", "signature"), PLANTED, ids=[kind.__name__ for kind, *_ in PLANTED]
 )

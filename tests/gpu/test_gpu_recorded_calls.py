@@ -122,6 +122,7 @@ def test_what_a_graph_cannot_hold_is_refused(unsafe: Callable[[Tensor], Any]) ->
         RecordedCalls(lambda: unsafe(ints(1, 2, 3)))
 
 
+@pytest.mark.interpreted
 def test_kernels_are_recorded_too() -> None:
     """If this fails, a Triton kernel runs at capture, and not in replays."""
     from draftproof.gpu.kernels.operations import Kernels

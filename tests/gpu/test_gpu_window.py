@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import pytest
 import torch
+from kernels.twins import ADVANCE, WRITE
 from torch import Tensor
 
-from draftproof.gpu.advance import advance, seed
+from draftproof.gpu.advance import seed
 from draftproof.gpu.memory import allocate
 from draftproof.gpu.state import visible_windows
 from draftproof.gpu.window import (
     prompt_rows,
     staged,
     visible_columns,
-    write_accepted,
     write_frames,
 )
 from draftproof.reference.vocabulary import Config
 
 NAN = float("nan")
+both = pytest.mark.parametrize("kernels", WRITE)
+pytestmark = pytest.mark.interpreted
 
 
-def column_owners(width: int, old: int, n: int, rows: int) -> list[float]:
+def column_owners(kernels: str, width: int, old: int, n: int, rows: int) -> list[float]:
     """Write rows 100, 101, … of which n were accepted; what slot 0's columns hold afterwards.
 
     Before, every column holds its own number.
     """
     windows = torch.arange(float(width)).repeat(2, 1).view(2, 1, width, 1).clone()
     fresh = (100.0 + torch.arange(rows)).view(1, rows, 1, 1)
-    write_accepted(windows, torch.tensor([0]), torch.tensor([old]), torch.tensor([n]), fresh)
+    WRITE[kernels](windows, torch.tensor([0]), torch.tensor([old]), torch.tensor([n]), fresh)
     held: list[float] = windows[0, 0, :, 0].tolist()
     return held
 
 
+@both
 @pytest.mark.parametrize(
     ("width", "old", "n", "expected"),
     [
@@ -46,17 +49,18 @@ def column_owners(width: int, old: int, n: int, rows: int) -> list[float]:
     ],
 )
 def test_accepted_rows_land_at_their_frames(
-    width: int, old: int, n: int, expected: list[float]
+    kernels: str, width: int, old: int, n: int, expected: list[float]
 ) -> None:
     """If this fails, a row of position p is not at frame p + 1, or a rejected row is."""
-    assert column_owners(width, old, n, rows=4) == expected
+    assert column_owners(kernels, width, old, n, rows=4) == expected
 
 
-def test_masked_rows_touch_no_other_slot() -> None:
+@both
+def test_masked_rows_touch_no_other_slot(kernels: str) -> None:
     """If this fails, a rejected row of one request overwrites another's window."""
     windows = torch.zeros(4, 1, 2, 1)
     slots, old, n = torch.tensor([2, 0]), torch.tensor([0, 6]), torch.tensor([1, 2])
-    write_accepted(windows, slots, old, n, torch.arange(1.0, 7).view(2, 3, 1, 1))
+    WRITE[kernels](windows, slots, old, n, torch.arange(1.0, 7).view(2, 3, 1, 1))
     assert windows[:3, 0, :, 0].tolist() == [[5, 4], [0, 0], [0, 1]]
 
 
@@ -77,29 +81,34 @@ def counters(slots: int) -> tuple[Tensor, Tensor, Tensor]:
     return zeros, zeros.clone(), torch.zeros(slots + 1, dtype=torch.bool)
 
 
-def test_the_pinned_advance_example() -> None:
+@both
+def test_the_pinned_advance_example(kernels: str) -> None:
     """If this fails, an imported request does not start at its input position."""
     state, slots = counters(2), torch.tensor([0, 1])
-    advance(*state, slots, torch.tensor([4016, 87]), torch.tensor([1, 1]), 8)
+    ADVANCE[kernels](*state, slots, torch.tensor([4016, 87]), torch.tensor([1, 1]), 8)
     assert [t.tolist() for t in state[:2]] == [[4017, 88, 0], [1, 1, 0]]
-    advance(*state, slots, torch.tensor([5, 6]), torch.tensor([2, 3]), 8)
+    ADVANCE[kernels](*state, slots, torch.tensor([5, 6]), torch.tensor([2, 3]), 8)
     assert [t.tolist() for t in state[:2]] == [[4019, 91, 0], [3, 4, 0]]
     assert state[2].tolist() == [True, True, False]
 
 
-def test_the_valid_length_stops_at_the_window() -> None:
+@both
+def test_the_valid_length_stops_at_the_window(kernels: str) -> None:
     """If this fails, columns become visible twice."""
     state, slot = counters(1), torch.tensor([0])
     for _ in range(3):
-        _, start, valid = advance(*state, slot, torch.tensor([0]), torch.tensor([2]), 3)
+        _, start, valid = ADVANCE[kernels](*state, slot, torch.tensor([0]), torch.tensor([2]), 3)
     assert (start.tolist(), valid.tolist()) == ([6], [3])
 
 
-def test_the_scratch_row_restarts_at_every_step() -> None:
+@both
+def test_the_scratch_row_restarts_at_every_step(kernels: str) -> None:
     """If this fails, padding's position grows until it leaves the rotary table."""
     state, slots = counters(1), torch.tensor([1, 1])
     for _ in range(5):
-        old, start, valid = advance(*state, slots, torch.tensor([50, 50]), torch.tensor([3, 3]), 8)
+        old, start, valid = ADVANCE[kernels](
+            *state, slots, torch.tensor([50, 50]), torch.tensor([3, 3]), 8
+        )
         assert (old.tolist(), start.tolist(), valid.tolist()) == ([0, 0], [3, 3], [3, 3])
 
 

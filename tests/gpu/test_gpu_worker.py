@@ -197,7 +197,8 @@ def test_a_shown_state_does_not_change_later(build: Build, worker: Start) -> Non
 def test_draft_probabilities_are_published_by_sequence_slot(build: Build, worker: Start) -> None:
     """If this fails, the next step tests drafts against another request's probabilities."""
     ours = worker(use_rejection_sampling=True, vocab_size=8)
-    result = run(ours, build(2, [(8, 2, 0, 3)], [(7, 1, 3, 2)]))
+    tokens = array("q", [5, 0, 1, 1])
+    result = run(ours, build(2, [(8, 2, 0, 3)], [(7, 1, 3, 2)], target_tokens=tokens))
     probs = ours.state().draft_probs
     assert probs[0].tolist() == [[1.0, 0, 0, 0, 0, 0, 0, 0]] * 3
     assert probs[1, :2].argmax(1).tolist() == result.next_draft_tokens[1].tolist()

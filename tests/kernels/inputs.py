@@ -10,6 +10,12 @@ from draftproof.gpu.operations import Counters
 from draftproof.gpu.rejection import Sampling
 
 NAN = float("nan")
+DRAFT_SIZES = {
+    "block": 3, "window": 4, "stages": 2, "vocab": 30, "hidden": 16, "captured_layers": 2,
+    "streams": 2, "heads": 2, "head_dim": 8, "rope_head_dim": 4, "q_rank": 6, "groups": 1,
+    "o_rank": 5, "ffn": 10, "markov_rank": 7, "noise_token": 3,
+}  # fmt: skip
+"""A draft model as small as can be."""
 
 
 class Numbers:

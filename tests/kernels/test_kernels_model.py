@@ -16,6 +16,8 @@ from draftproof.gpu.kernels import attention, draft_model, markov, windows
 from kernels import model_checks as checks
 from kernels.inputs import Numbers
 
+pytestmark = pytest.mark.interpreted
+
 CHECKS = [
     (checks.check_attention, attention),
     (checks.check_norm_rotary, draft_model),

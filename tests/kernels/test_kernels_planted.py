@@ -17,6 +17,8 @@ from kernels import checks as state
 from kernels import model_checks as model
 from kernels.guards import run_programs
 
+pytestmark = pytest.mark.interpreted
+
 FOLDER = Path(kernels.__file__).parent
 
 
@@ -214,6 +216,13 @@ FAULTS = [
         "attention",
         "total = tl.full([BLOCK_M], 1.0, tl.float32)",
         "total = tl.full([BLOCK_M], 0.0, tl.float32)",
+        model.check_attention,
+    ),
+    Fault(
+        "without a sink, an empty tile is NaN",
+        "attention",
+        "tl.maximum(tl.load(sink + m % heads, mask=row, other=0.0), LOWEST)",
+        "tl.load(sink + m % heads, mask=row, other=0.0)",
         model.check_attention,
     ),
     Fault(

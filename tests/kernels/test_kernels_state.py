@@ -17,6 +17,8 @@ from draftproof.gpu.kernels import (
 )
 from kernels import checks
 
+pytestmark = pytest.mark.interpreted
+
 CHECKS = [
     (checks.check_verify, acceptance),
     (checks.check_reject, rejection),

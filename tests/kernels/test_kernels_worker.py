@@ -16,6 +16,8 @@ from draftproof.sim.loading import load
 from draftproof.sim.recordings import validate
 from draftproof.sim.run import simulate
 
+pytestmark = pytest.mark.interpreted
+
 RECORDINGS = sorted((Path(__file__).parents[1] / "data" / "recordings").glob("*.jsonl"))
 SMALL = Config(
     max_draft_len=3, window_size=5, num_stages=2, max_num_requests=4, max_num_tokens=40, poison=True

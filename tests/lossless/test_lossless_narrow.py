@@ -42,6 +42,7 @@ def run(worker: Worker, batch: Batch) -> StepResult:
     return worker.forward(batch)
 
 
+@pytest.mark.interpreted
 def test_a_narrow_block_by_hand() -> None:
     """If this fails, drafts or their probabilities are left in draft tokens (section 19).
 
@@ -64,6 +65,7 @@ def test_a_narrow_block_by_hand() -> None:
         assert listed(state.confidence_logits)[0] == [(i % 64 - 32) / 8 for i in logits]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("all_greedy", [True, False])
 def test_argmax_drafts_are_tokens_of_the_target(all_greedy: bool) -> None:
     """If this fails, a greedy request's p is one-hot on a draft token."""
@@ -118,6 +120,7 @@ def test_model_and_worker_decode_alike(index: int) -> None:
     assert one.worker.state().draft_probs == listed(two.worker.state().draft_probs)
 
 
+@pytest.mark.interpreted
 def test_a_lent_law_is_what_is_published() -> None:
     """If this fails, drafts are drawn from one law and tested against another."""
     pair = pairs()[4]

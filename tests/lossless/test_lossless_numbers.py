@@ -42,6 +42,7 @@ def test_the_published_vectors(counter: Words, key: tuple[int, int], words: Word
     assert eager.philox(even, odd, torch.tensor([[low], [high]])).tolist() == [words[0]]
 
 
+@pytest.mark.interpreted
 def test_the_kernel_on_a_published_vector(monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, Triton's generator has another key or another number of rounds.
 
@@ -62,6 +63,7 @@ def chosen() -> Iterator[tuple[int, int, int]]:
         yield random.getrandbits(64), random.getrandbits(33), random.getrandbits(33)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("draw", [uniforms, triton.uniforms], ids=["eager", "triton"])
 def test_numbers_are_those_of_the_model_bit_for_bit(draw: Uniforms) -> None:
     """If this fails, a sampled output cannot be reproduced on another backend."""
@@ -135,6 +137,7 @@ def test_neighbours_have_streams_of_their_own(other: list[int]) -> None:
     assert independent(stream(), other) > 1e-6
 
 
+@pytest.mark.interpreted
 def test_what_a_worker_draws_differs_by_purpose() -> None:
     """If this fails, the three tables of a step are one table."""
     seeds = Seeds(*(torch.tensor([word]) for word in (3, 0, 1, 4)))

@@ -84,6 +84,7 @@ def schedule() -> Iterator[tuple[Batch, Batch]]:
         position, drafts = position + a + 1, result.next_draft_tokens[0]
 
 
+@pytest.mark.interpreted
 def test_which_number_decides_what() -> None:
     """If this fails, a number is keyed by another position or purpose than section 19 says."""
     steps = list(schedule())
@@ -168,6 +169,7 @@ def sampling(accept: float, ending: float, q: list[list[float]]) -> Sampling:
     )
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("kernels", ["eager", "triton"])
 def test_workers_round_products_to_float32(kernels: str) -> None:
     """If this fails, a backend multiplies in another precision than the model."""

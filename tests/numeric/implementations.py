@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import sqrt
 from typing import Any, Protocol
 
 import torch
 
 from draftproof.gpu.draft_model import heads as eager_heads
 from draftproof.gpu.draft_model import operations as eager
+from draftproof.gpu.kernels import attention, draft_model, markov
 from draftproof.reference.numeric import heads, operations
 from draftproof.reference.numeric.shape import Shape, Weights, random_weights
 
@@ -97,6 +99,11 @@ class Eager:
         return listed(turned[0])
 
     def attention(self, q: Vector, window: Rows, block: Rows, sink: float) -> list[float]:
+        return self._attention(eager.sink_attention, q, window, block, sink)
+
+    def _attention(
+        self, sink_attention: Any, q: Vector, window: Rows, block: Rows, sink: float
+    ) -> list[float]:
         """The window's rows in a slot that is not the first, the other cells and slots NaN."""
         width = len(window) + 2
         cells = torch.full((3, width, len(q)), float("nan"))
@@ -105,7 +112,7 @@ class Eager:
         visible[0, 0] = visible[0, -1] = False
         query = tensor(q).expand(1, len(block), 1, -1)
         slots, rows = torch.tensor([1]), tensor([block])
-        out = eager.sink_attention(query, cells, slots, visible, rows, tensor([sink]))
+        out = sink_attention(query, cells, slots, visible, rows, tensor([sink]))
         return listed(out[0, 0, 0])
 
     def grouped_output(self, heads: Rows, wo_a: Sequence[Rows], wo_b: Rows) -> list[float]:
@@ -137,7 +144,40 @@ class Eager:
         return float(found[0, 0])
 
 
-IMPLEMENTATIONS: list[Implementation] = [Reference(), Eager()]
+class Kernels(Eager):
+    """The Triton kernels, in float32, and the eager twins of what has none."""
+
+    def rms_norm(self, x: Vector, weight: Vector, eps: float) -> list[float]:
+        """At position 0 nothing turns."""
+        return self._normed(x, tensor([weight]), 0, 2, eps)
+
+    def head_norm(self, x: Vector, eps: float) -> list[float]:
+        return self._normed(x, None, 0, 2, eps)
+
+    def rotary(self, x: Vector, position: int, rope: int, inverse: bool) -> list[float]:
+        """The kernel divides by the root mean square too. It has no inverse."""
+        if inverse:
+            return super().rotary(x, position, rope, inverse)
+        size = sqrt(sum(a * a for a in x) / len(x))
+        return [size * a for a in self._normed(x, None, position, rope, 0.0)]
+
+    def attention(self, q: Vector, window: Rows, block: Rows, sink: float) -> list[float]:
+        return self._attention(attention.sink_attention, q, window, block, sink)
+
+    def markov_chain(self, logits: Rows, bonus: int, w1: Rows, w2: Rows) -> list[int]:
+        bonuses = torch.tensor([bonus])
+        chain = markov.markov_chain(tensor([logits]), bonuses, tensor(w1), tensor(w2))
+        return [int(token) for token in chain[0].tolist()]
+
+    def _normed(
+        self, x: Vector, weight: torch.Tensor | None, position: int, rope: int, eps: float
+    ) -> list[float]:
+        table = eager.rotary_table(position + 1, rope, 10000.0, "cpu")
+        at = torch.tensor([position])
+        return listed(draft_model.norm_rotary(tensor([[x]]), weight, at, table, eps)[0, 0])
+
+
+IMPLEMENTATIONS: list[Implementation] = [Reference(), Eager(), Kernels()]
 
 
 def tensor(numbers: Any) -> torch.Tensor:

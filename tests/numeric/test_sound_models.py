@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from draftproof.gpu.dispatch import draft_operations
 from draftproof.gpu.draft_model import operations
 from draftproof.gpu.draft_model.door import make
 from draftproof.gpu.draft_model.model import EAGER, Operations
@@ -59,6 +60,18 @@ def test_the_eager_model_agrees_with_the_reference(name: str, dtype: str) -> Non
     assert not report.not_checked
     assert set(report.worst) == {"window_rows", "hidden", "logits", "confidence"}
     assert max(report.worst.values()) < 0.7  # there is room for others, who round more often
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["small", "K = 5", "K = 7", "W < K", "recurrent", "large"])
+def test_the_model_on_kernels_agrees_with_the_reference(name: str, dtype: str) -> None:
+    """If this fails, a Triton kernel reads section 8b differently, or rounds too often."""
+    kernels = draft_operations("triton", torch.device("cpu"))
+    report = check_numeric(with_operations(kernels), SHAPES[name], dtype, seed=1)
+    assert report.ok, "\n".join(report.lines())
+    assert not report.not_checked
+    assert max(report.worst.values()) < 0.8
 
 
 def head_norm_in_dtype() -> Operations:

@@ -14,6 +14,7 @@ import pytest
 from numeric.implementations import IMPLEMENTATIONS, Implementation, some_weights
 
 every = pytest.mark.parametrize("do", IMPLEMENTATIONS, ids=lambda do: type(do).__name__)
+pytestmark = pytest.mark.interpreted
 
 
 # ---- norms ---------------------------------------------------------------------------------------

@@ -117,7 +117,14 @@ def a_prompt_token_taken_for_an_anchor(fed: Fed, history: History) -> Fed | None
     if row is None or life is None or row.length > 1 or row.first_position + 2 > life.length - 1:
         return None
     anchor = GenerationRow(
-        row.request_id, row.incarnation, row.seq_slot, row.first_position, greedy=row.greedy
+        row.request_id,
+        row.incarnation,
+        row.seq_slot,
+        row.first_position,
+        greedy=row.greedy,
+        grammar=row.grammar,
+        penalties=row.penalties,
+        told=row.told,
     )
     return with_batch(fed, contexts=batch.contexts[:-1], generations=(anchor, *batch.generations))
 

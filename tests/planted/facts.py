@@ -20,11 +20,19 @@ from draftproof.properties.invariants import Invariants
 from draftproof.reference.vocabulary import Batch, Config, WorkerState
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import Recompute, Step, Submit, Warmup
-from draftproof.sim.journal import Answered, Delivered, Departed, Entry, Fed, Submitted
+from draftproof.sim.journal import (
+    Answered,
+    Delivered,
+    Departed,
+    Entry,
+    Fed,
+    Published,
+    Submitted,
+)
 from draftproof.sim.run import Run, replay
 
 Fact = Entry | WorkerState
-F = TypeVar("F", Fed, Answered, Delivered, Departed, Submitted, WorkerState)
+F = TypeVar("F", Fed, Answered, Delivered, Departed, Submitted, Published, WorkerState)
 Corrupt = Callable[[Any, History], Any]
 
 

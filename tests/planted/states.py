@@ -100,7 +100,7 @@ def a_decoding_request_lost_its_slot_when_its_step_failed(state: State, history:
     if not failed or history.result is not None or not _owned(state):
         return None
     _, row, _ = history.real[-1]
-    if isinstance(row, ContextRow):
+    if isinstance(row, ContextRow) or row.request_id not in _owned(state):
         return None
     _free(state).append(_owned(state).pop(row.request_id))
     return state
@@ -242,6 +242,8 @@ def traced(field: str) -> None:
         if history.batch is None or history.batch.mode not in UNDONE:
             return None
         value = getattr(state, field)
+        if value is None:
+            return None  # of another configuration
         if isinstance(value, dict):
             value[9999] = 0
         elif isinstance(value, list):

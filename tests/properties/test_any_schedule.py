@@ -48,9 +48,8 @@ def test_the_worker_agrees_with_the_model(run: Run) -> None:
 
 def autonomous(choices: Choices) -> Config:
     """Any configuration, with the target that follows a law; ragged ones too."""
-    config = replace(
-        choose_config(choices), use_rejection_sampling=False, d2t=None, drawn_uniforms=False
-    )
+    config = replace(choose_config(choices), use_rejection_sampling=False, target_logits=False)
+    config = replace(config, d2t=None, drawn_uniforms=False)
     return replace(config, target="autonomous", vocab_size=3)
 
 

@@ -1,5 +1,6 @@
 """What the schedule asks for happens: engines that do something else, and when that is noticed."""
 
+import msgspec
 import pytest
 
 from draftproof.fuzz.cases import Subject
@@ -82,7 +83,7 @@ class NeverReplays(Engine):
     """Every step is eager, whatever was captured."""
 
     def _step(self, event: Step) -> Batch:
-        return super()._step(Step(accepts=event.accepts, chunk=event.chunk, windows=event.windows))
+        return super()._step(msgspec.structs.replace(event, graph=False))
 
     def _draft_len(self, event: Step, size: int) -> int:
         return super()._draft_len(event, size)
@@ -91,8 +92,8 @@ class NeverReplays(Engine):
 class WaitingFailToo(Engine):
     """A failed step fails those who had not been admitted."""
 
-    def failed(self, batch: Batch) -> None:
-        super().failed(batch)
+    def failed(self, batch: Batch, prepared: bool = True) -> None:
+        super().failed(batch, prepared)
         for request in list(self.waiting):
             self._depart(request, "failed")
 
@@ -100,8 +101,8 @@ class WaitingFailToo(Engine):
 class WarmupsHurt(Engine):
     """A warm-up that fails fails the requests, too."""
 
-    def failed(self, batch: Batch) -> None:
-        super().failed(batch)
+    def failed(self, batch: Batch, prepared: bool = True) -> None:
+        super().failed(batch, prepared)
         for request in list(self.running):
             self._depart(request, "failed")
 
@@ -109,8 +110,8 @@ class WarmupsHurt(Engine):
 class AdmittedSurvive(Engine):
     """A failed step fails nobody whose first chunk is still to come."""
 
-    def failed(self, batch: Batch) -> None:
-        self.journal.write(log.Answered(None))
+    def failed(self, batch: Batch, prepared: bool = True) -> None:
+        self.journal.write(log.Answered(None, prepared))
         fed = {row.incarnation for row in batch.rows}
         for request in [r for r in self.running if r.incarnation in fed and batch.mode != "warmup"]:
             self._depart(request, "failed")

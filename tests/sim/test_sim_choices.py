@@ -54,7 +54,7 @@ def test_digits_cost_one_draw_and_the_first_ones_are_the_lowest() -> None:
     choices = Given(1 + 10 * 2)
     digits = Digits(choices)
     assert (digits.below(10), digits.below(10), digits.below(10)) == (1, 2, 0)
-    assert choices.asked == [2**48]
+    assert choices.asked == [2**53]
 
 
 class Counted(Digits):

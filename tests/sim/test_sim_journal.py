@@ -11,10 +11,12 @@ from draftproof.sim.journal import (
     Departed,
     Fed,
     Journal,
+    Published,
     Restarted,
     Submitted,
 )
 from draftproof.sim.run import Simulation, replay
+from draftproof.sim.statistics import Counts, Statistics
 
 
 def test_the_journal_says_what_happened_in_the_order_in_which_it_did() -> None:
@@ -33,6 +35,12 @@ def test_the_journal_says_what_happened_in_the_order_in_which_it_did() -> None:
     run = play(small(), *events)
     chunk, warm, mixed, idle = run.steps
     token = output(run, 1)
+    none = [0, 0, 0]  # a token of each prompt, and one behind, with placeholders for drafts
+    each = {
+        1: Counts(none, none, none, results=2, emitted=2),
+        2: Counts(none, none, none, results=1, emitted=1),
+    }
+    all_of_it = Counts(none, none, none, results=3, emitted=3)
     assert run.journal.entries == [
         Asked(first),
         Submitted(1, 1, first),
@@ -58,6 +66,7 @@ def test_the_journal_says_what_happened_in_the_order_in_which_it_did() -> None:
         Asked(events[7]),
         Fed(idle.batch, (None,)),
         Answered(None),
+        Published(Statistics(all_of_it, each)),
     ]
 
 

@@ -44,6 +44,11 @@ class SeamedWorker(DSv4DSparkWorker):
 
     at: Callable[[str], None]
 
+    def _forward_impl(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
+        if not kwargs["logits"].isfinite().all():
+            raise InvalidBatchError("logits are not all finite")
+        return super()._forward_impl(*args, **kwargs)
+
     def sample_and_accept_draft_tokens(
         self, logits: Tensor, attn_metadata: AttentionMetadata, spec_metadata: DSparkSpecMetadata
     ) -> tuple[Tensor, Tensor]:
@@ -69,6 +74,8 @@ class Door:
     def __init__(self, config: Config, device: str, collaborators: Collaborators) -> None:
         if config.use_rejection_sampling or config.confidence_scheduling:
             raise ConfigError("this worker has neither rejection sampling nor ragged verification")
+        if config.target_logits:
+            raise ConfigError("this worker is given the target's tokens: no penalties, no grammars")
 
         def draft(windows: Tensor, start: int, bonus: int) -> list[int]:
             return collaborators.drafter(windows.long().tolist(), start, bonus)[0]
@@ -121,7 +128,7 @@ class Door:
                 input_ids=self.positions,  # Only their number is read.
                 position_ids=self.positions,
                 hidden_states=None,
-                logits=torch.nn.functional.one_hot(target, self.config.vocab_size),
+                logits=self.logits(target),
                 attn_metadata=self.attn_metadata,
                 spec_metadata=self.spec_metadata,
                 draft_model=self.draft_model,
@@ -144,6 +151,12 @@ class Door:
             initialized=worker._position_initialized.tolist(),
             windows=[window.tolist() for window in windows],
         )
+
+    def logits(self, tokens: Tensor) -> Tensor:
+        """One-hot rows; NaN where a target has gone wrong, and no token is meant."""
+        v = self.config.vocab_size
+        rows = torch.nn.functional.one_hot(tokens.clamp(0, v - 1), v).float()
+        return rows.masked_fill(((tokens < 0) | (tokens >= v)).unsqueeze(1), float("nan"))
 
     def tensor(self, numbers: Any) -> Tensor:
         """A copy as int64: the harness overwrites the batch's arrays after the step."""

@@ -1,0 +1,87 @@
+"""`draftproof ranks`: the schedules of `draftproof check --ranks N` on real processes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, sleep
+
+from draftproof.sim.loading import load
+
+DISTURB = 6
+GRACE = 1.0
+"""Seconds for the other ranks to say where they are, when one has hung or failed."""
+POLL = 0.05
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Exit code 0; 1 if ranks disagree, or one hangs or dies, with the stack of each."""
+    load(arguments.implementation, "cpu", arguments.option)  # else every rank complains
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        children = [_start(arguments, rank, folder) for rank in range(arguments.processes)]
+        try:
+            codes = _wait(children, folder, arguments.patience)
+        finally:
+            for child in children:
+                if child.poll() is None:
+                    child.kill()
+                child.wait()
+        return _tell(arguments, codes, folder)
+
+
+def _start(arguments: argparse.Namespace, rank: int, folder: Path) -> subprocess.Popen[bytes]:
+    given = {
+        "rank": rank,
+        "ranks": arguments.processes,
+        "folder": str(folder),
+        "implementation": arguments.implementation,
+        "options": arguments.option,
+        "examples": arguments.examples,
+        "seed": arguments.seed,
+        "disturb": DISTURB,
+        "patience": arguments.patience,
+    }
+    command = [sys.executable, "-m", "draftproof.fuzz.rank_process", json.dumps(given)]
+    log = (folder / f"log-{rank}").open("wb")
+    with log:
+        return subprocess.Popen(command, stdout=log, stderr=log)
+
+
+def _wait(
+    children: list[subprocess.Popen[bytes]], folder: Path, patience: float
+) -> list[int | None]:
+    """The ranks' exit codes; None for one that had to be ended. Never waits for ever."""
+    ending = None
+    while ending is None or monotonic() < ending:
+        codes = [child.poll() for child in children]
+        if None not in codes:
+            return codes
+        hung = any(_text(folder / f"stack-{rank}") for rank in range(len(children)))
+        if ending is None and (hung or any(codes)):
+            # Whoever waits for a rank that has failed shows its stack when patience ends.
+            ending = monotonic() + (GRACE if hung else patience + GRACE)
+        sleep(POLL)
+    return [child.poll() for child in children]
+
+
+def _tell(arguments: argparse.Namespace, codes: list[int | None], folder: Path) -> int:
+    ranks = range(len(codes))
+    if not any(codes) and None not in codes:
+        steps = sum(int(_text(folder / f"steps-{rank}")) for rank in ranks)
+        print(f"{arguments.examples} cases, {steps:,} steps on {len(codes)} processes: they agree")
+        return 0
+    for rank, code in zip(ranks, codes, strict=True):
+        state = "hangs" if code is None else f"ended with {code}"
+        print(f"---- rank {rank} {state}")
+        for name in ("report", "stack", "log"):
+            print(_text(folder / f"{name}-{rank}"), end="")
+    return 1
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

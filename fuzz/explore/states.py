@@ -1,0 +1,116 @@
+"""When two states are the same.
+
+Exactly: everything that engine and model remember is equal, and every byte that the worker does.
+
+Up to names: the same after requests and slots were named anew (`names.py`). What engine and model
+know of each request makes its view; the state is the views, in no order, with token values left
+out, which follow from who the request is. Of the worker's memory, which only the worker could
+rename, the zeros count: each tensor is a collection of rows, and of each number only whether it is
+0. So states stay apart in which the worker has left something behind in different places.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Any
+
+from draftproof.sim.run import Simulation
+
+Key = bytes
+
+ASIDE = frozenset({"config", "journal", "run"})
+"""Attributes that are the same for all, or record what has been."""
+
+
+def digest(parts: Iterable[object]) -> Key:
+    """A short key; the same for the same parts in any process."""
+    sink = blake2b(digest_size=16)
+    for part in parts:
+        sink.update(repr(part).encode() + b"\0")
+    return sink.digest()
+
+
+def model_of(simulation: Simulation) -> Any:
+    """The reference worker of a simulation."""
+    return simulation._model
+
+
+def memory(thing: object, seen: dict[int, int] | None = None) -> Iterator[object]:
+    """Everything that can be reached from an object, as a flat sequence of plain values.
+
+    Functions and what is `ASIDE` are left out. What is reached twice is told once.
+    """
+    seen = {} if seen is None else seen
+    if thing is None or isinstance(thing, bool | int | float | str | bytes):
+        yield thing
+    elif callable(thing) and not hasattr(thing, "forward"):
+        return
+    elif id(thing) in seen:
+        yield f"again {seen[id(thing)]}"
+    else:
+        seen[id(thing)] = len(seen)
+        yield from _told(thing, seen)
+
+
+def _told(thing: Any, seen: dict[int, int]) -> Iterator[object]:
+    if is_numbers(thing):
+        yield numbers(thing).tobytes()
+    elif isinstance(thing, dict):
+        for name, value in thing.items():
+            yield from memory(name, seen)
+            yield from memory(value, seen)
+    elif isinstance(thing, list | tuple | deque):
+        yield len(thing)
+        for value in thing:
+            yield from memory(value, seen)
+    elif isinstance(thing, set | frozenset):
+        yield sorted(map(repr, thing))
+    else:
+        for name, value in attributes(thing):
+            yield name
+            yield from memory(value, seen)
+
+
+def attributes(thing: Any) -> Iterator[tuple[str, Any]]:
+    """Of an object of any class, by name."""
+    names = _declared(type(thing)).union(getattr(thing, "__dict__", ()))
+    for name in sorted(names):
+        if name not in ASIDE and hasattr(thing, name):
+            yield name, getattr(thing, name)
+
+
+_DECLARED: dict[type, frozenset[str]] = {}
+
+
+def _declared(kind: type) -> frozenset[str]:
+    """What a class says its objects have."""
+    if kind not in _DECLARED:
+        slots = [name for base in kind.__mro__ for name in _slots(base)]
+        _DECLARED[kind] = frozenset(slots).union(getattr(kind, "__struct_fields__", ()))
+    return _DECLARED[kind]
+
+
+def _slots(kind: type) -> Iterable[str]:
+    slots: str | Iterable[str] = kind.__dict__.get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else slots
+
+
+def is_numbers(thing: object) -> bool:
+    """A tensor of torch, an array or a number of numpy or of the standard library."""
+    return hasattr(thing, "tobytes") or (hasattr(thing, "detach") and hasattr(thing, "dtype"))
+
+
+def numbers(thing: Any) -> Any:
+    """The same in an array of numpy; of types that numpy lacks, the bytes."""
+    import numpy
+
+    if hasattr(thing, "tobytes"):
+        return numpy.asarray(thing)
+    import torch
+
+    tensor = thing.detach().cpu().contiguous()
+    if tensor.dtype in (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2):
+        tensor = tensor.view(torch.int16 if tensor.dtype == torch.bfloat16 else torch.uint8)
+    return tensor.numpy()

@@ -1,0 +1,48 @@
+"""`draftproof check --ranks N`: random schedules of several ranks, each in lockstep."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import count
+from time import perf_counter
+
+from draftproof.fuzz.collector import calm_collector
+from draftproof.fuzz.rank_cases import RankSubject, seeded_world
+from draftproof.fuzz.rank_failures import tell_failure, trace_of
+from draftproof.fuzz.supervise import Beacon
+from draftproof.sim.divergence import Divergence
+from draftproof.sim.errors import NoVerdict
+from draftproof.sim.files import check_writable
+from draftproof.sim.loading import load
+
+DEFAULT_STEPS = 20_000
+
+
+def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
+    """Exit code 0, 1 (a failure, shrunk and saved), 4, or 5 (out of time before the minimum)."""
+    check_writable(arguments.trace_dir)
+    make = load(arguments.implementation, arguments.device, arguments.option)
+    calm_collector()
+    subject = RankSubject(make, step_timeout=arguments.step_timeout, alive=beacon.beat)
+    print(f"checking {arguments.implementation} on {arguments.ranks} ranks, seed {arguments.seed}")
+    most_cases, most_steps = arguments.examples, arguments.steps
+    if most_cases is None and most_steps is None:
+        most_steps = DEFAULT_STEPS
+    steps, crossed, start = 0, 0, perf_counter()
+    for index in count():
+        if index == most_cases or (most_steps is not None and steps >= most_steps):
+            break
+        if arguments.minutes is not None and perf_counter() - start > 60 * arguments.minutes:
+            raise NoVerdict(f"no verdict: time ran out after {steps:,} steps; give more --minutes")
+        world = seeded_world(arguments.seed, index, arguments.ranks)
+        trace = trace_of(arguments, world)
+        beacon.show(trace)
+        try:
+            steps += subject.judge_world(world).steps
+        except Divergence as divergence:
+            return tell_failure(arguments, subject, trace, divergence)
+        crossed += sum(len(step.crossed) for run in world.ranks for step in run.steps)
+    seconds = perf_counter() - start
+    print(f"steps            {steps:,} on {arguments.ranks} ranks, {crossed:,} barrier calls")
+    print(f"no difference found in {seconds:.1f} s, {steps / seconds:,.0f} steps/s")
+    return 0

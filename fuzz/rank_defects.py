@@ -1,0 +1,126 @@
+"""Planted defects of ranks that have to keep step with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from draftproof.fuzz.rank_cases import RankSubject
+from draftproof.reference.config import padded_size
+from draftproof.reference.ragged import Shape
+from draftproof.reference.vocabulary import Config
+from draftproof.sim.events import Step
+from draftproof.sim.loading import load
+from draftproof.sim.rank_engine import Agreed, RankEngine, Wish, agree, drafted
+from draftproof.sim.ranks import Agree
+from draftproof.sim.run import MakeEngine
+
+
+@dataclass(frozen=True, slots=True)
+class RankDefect:
+    """One planted fault: in every rank's worker, in every rank's engine, or in what they agree."""
+
+    name: str
+    sentence: str
+    implementation: str | None = None
+    engine: MakeEngine = RankEngine
+    agree: Agree = agree
+    reports: tuple[str, ...] = ()
+
+    @property
+    def side(self) -> str:
+        """Where the fault is: "worker" or "engine"."""
+        return "engine" if self.implementation is None else "worker"
+
+    def subject(self, device: str = "cpu") -> RankSubject:
+        """What to test. Raises ImplementationError if torch is not here."""
+        make = load(self.implementation, device) if self.implementation else None
+        return RankSubject(make, self.engine, agree=self.agree)
+
+
+def counted_before_padding(config: Config, wishes: Sequence[Wish]) -> Agreed:
+    """Row counts are gathered before anybody knows how many rows padding adds."""
+    agreed = agree(config, wishes)
+    return Agreed(agreed.wanted, tuple(drafted(config, wish, None) for wish in wishes))
+
+
+class GlobalBatchSize(RankEngine):
+    """r is looked up for the requests of all ranks together."""
+
+    def _draft_len(self, event: Step, size: int) -> int:
+        others = (engine for engine in self.peers if engine is not self)
+        return super()._draft_len(event, size + sum(len(engine.running) for engine in others))
+
+
+class PadsAlone(RankEngine):
+    """A rank pads for its own rows, whatever the others need."""
+
+    def _shape(self, r: int, real: int, budget: int | None) -> Shape | None:
+        shape = super()._shape(r, real, budget)
+        own = padded_size(self.config, max(1, real), r)
+        return None if shape is None or own is None else Shape(own, 0)
+
+
+def _worker(name: str, kind: str, reports: str, sentence: str) -> RankDefect:
+    implementation = f"draftproof.gpu.defects.crossing:{kind}"
+    return RankDefect(name, sentence, implementation, reports=tuple(reports.split()))
+
+
+_EVERY = (
+    _worker(
+        "zero-step-does-not-cross",
+        "ZeroStepDoesNotCross",
+        "RANK-16",
+        "a rank at r = 0 does not come to the barrier where its peers draft",
+    ),
+    _worker(
+        "crosses-for-nobody",
+        "CrossesForNobody",
+        "",
+        "a rank comes to the barrier though no rank drafts",
+    ),
+    _worker(
+        "idle-rank-miscounts",
+        "IdleRankMiscounts",
+        "RANK-8 RANK-9",
+        "an idle rank comes to the barrier with a wrong list of row counts",
+    ),
+    _worker(
+        "failed-rank-leaves",
+        "FailedRankLeaves",
+        "",
+        "a rank that fails does not cross the stages that are left",
+    ),
+    _worker(
+        "empty-ranks-uncounted",
+        "EmptyRanksUncounted",
+        "RANK-15",
+        "the list of row counts has no dummy row for ranks that draft nothing",
+    ),
+    _worker(
+        "counts-of-the-target",
+        "CountsOfTheTarget",
+        "RANK-13",
+        "a rank comes to the barrier with the rows of its target, not of its drafter",
+    ),
+    RankDefect(
+        "counted-before-padding",
+        "the list of row counts is made before padding",
+        agree=counted_before_padding,
+    ),
+    RankDefect(
+        "global-batch-size",
+        "a rank looks r up for the requests of all ranks",
+        engine=GlobalBatchSize,
+        reports=("RANK-1",),
+    ),
+    RankDefect(
+        "pads-alone",
+        "a rank pads for its own rows alone",
+        engine=PadsAlone,
+        reports=("RANK-2",),
+    ),
+)
+
+RANK_CATALOGUE: Mapping[str, RankDefect] = {defect.name: defect for defect in _EVERY}
+"""Every planted defect of ranks by its name."""

@@ -1,0 +1,127 @@
+"""One rank in a process of its own: `python -m draftproof.fuzz.rank_process JSON`.
+
+The schedule is the same in every process, for it follows from the seed; what the ranks have in
+common is real: row counts are gathered, and the draft MoE's barrier is crossed, by
+`torch.distributed` over the loopback interface.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from draftproof.fuzz.rank_cases import seeded_world
+from draftproof.properties.broken import broken
+from draftproof.properties.rank_check import lent_to_rank
+from draftproof.sim.divergence import Divergence
+from draftproof.sim.faults import Faults
+from draftproof.sim.loading import load
+from draftproof.sim.lockstep import Checked, MakeWorker, Side, located
+from draftproof.sim.ranks import World
+from draftproof.sim.run import Crossed, Expected
+
+START = 60.0
+"""Seconds more that loading torch and meeting the others may take."""
+
+
+class Peers:
+    """The other ranks. A group for what hosts gather, and one for the barrier, for a rank that
+    misses a call of one must not meet its peers in the other."""
+
+    def __init__(self, rank: int, ranks: int, store: Path, patience: float) -> None:
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+        import torch
+        import torch.distributed as dist
+
+        torch.set_num_threads(1)
+        several = torch.cuda.is_available() and torch.cuda.device_count() >= ranks
+        backend, self._device = ("nccl", f"cuda:{rank}") if several else ("gloo", "cpu")
+        wait = timedelta(seconds=10 * patience)
+        init = f"file://{store}"
+        dist.init_process_group(backend, init, rank=rank, world_size=ranks, timeout=wait)
+        self.rank, self.ranks = rank, ranks
+        self._torch, self._dist = torch, dist
+        self._hosts, self._barrier = dist.new_group(), dist.new_group()
+
+    def gather(self, rows: int) -> list[int]:
+        """What each rank drafts."""
+        return [row[0] for row in self._exchange([rows], self._hosts)]
+
+    def cross(self, stage: int, rows: int, counts: Sequence[int]) -> None:
+        """The barrier of one stage. Raises the Divergence of ranks that meet, but do not agree."""
+        met = self._exchange([stage, rows, *counts], self._barrier)
+        for rank, (other, brought, *others) in enumerate(met):
+            if (other, others) != (stage, list(counts)):
+                told = f"rank {rank} is at stage {other} with rows {others}"
+                broken("I12", f"stage {stage}, rows {list(counts)}", told, "deadlock")
+            if brought not in (counts[rank], 1):
+                broken("I12", f"rank {rank}: {counts[rank]} rows", brought, "deadlock")
+
+    def leave(self) -> None:
+        """When everybody is done."""
+        self._dist.barrier()
+        self._dist.destroy_process_group()
+
+    def _exchange(self, numbers: Sequence[int], group: Any) -> list[list[int]]:
+        own = self._torch.tensor(list(numbers), dtype=self._torch.int64, device=self._device)
+        met = [self._torch.empty_like(own) for _ in range(self.ranks)]
+        self._dist.all_gather(met, own, group=group)
+        return [one.tolist() for one in met]
+
+
+def play(world: World, peers: Peers, make: MakeWorker) -> int:
+    """This rank's part of a world, in lockstep. Returns its steps. Raises the first Divergence."""
+    run, faults, crossed, checked = world.ranks[peers.rank], Faults(), list[Crossed](), Checked()
+    worker = make(run.config, lent_to_rank(run.config, faults, crossed, peers.cross))
+    side = Side(worker, run.config, faults, checked, 0.0, crossed=crossed)
+    for expected in run.steps:
+        with located(run, expected):
+            _gather(peers, expected)
+            whole = side.step(expected)
+            if expected.never_forward:
+                for call in expected.crossed:  # the harness crosses for a rank that never got there
+                    peers.cross(*call)
+            if not whole:
+                raise Divergence("exception", "seam", f"the seam {expected.fault!r}", "not called")
+    return len(run.steps)
+
+
+def _gather(peers: Peers, expected: Expected) -> None:
+    batch = expected.batch
+    assert batch.rank_rows is not None
+    gathered = peers.gather(batch.rank_rows[peers.rank])
+    if gathered != list(batch.rank_rows):
+        broken("I12", list(batch.rank_rows), gathered, "deadlock")
+
+
+def main(given: dict[str, Any]) -> int:
+    """Exit code 0, or 1 with a report."""
+    rank, ranks, folder = given["rank"], given["ranks"], Path(given["folder"])
+    steps = 0
+    with (folder / f"stack-{rank}").open("w") as stack:
+        faulthandler.dump_traceback_later(START + given["patience"], file=stack)
+        make = load(given["implementation"], "cpu", given["options"])
+        peers = Peers(rank, ranks, folder / "store", given["patience"])
+        for index in range(given["examples"]):
+            world = seeded_world(given["seed"], index, ranks, disturb=given["disturb"])
+            faulthandler.dump_traceback_later(given["patience"], file=stack)
+            try:
+                steps += play(world, peers, make)
+            except Divergence as divergence:
+                divergence.rank = rank
+                (folder / f"report-{rank}").write_text(f"case         {index}\n{divergence}\n")
+                return 1
+        peers.leave()
+        faulthandler.cancel_dump_traceback_later()
+    (folder / f"steps-{rank}").write_text(str(steps))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))

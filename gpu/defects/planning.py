@@ -1,0 +1,95 @@
+"""Defects of planned and ragged steps: whom to trust, how rows lie, what a window counts."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from draftproof.gpu.constants import ramp
+from draftproof.gpu.defects.planted import Planted
+from draftproof.gpu.inputs import Inputs
+from draftproof.gpu.operations import Verified
+from draftproof.gpu.planning import Ask
+from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch
+
+
+class _Repacked(Planted):
+    """Reads the packed rows of a ragged step at offsets of its own."""
+
+    def _at(self, batch: Batch, inputs: Inputs, starts: Tensor) -> Inputs:
+        """The step with generation g's rows from `starts[g]` on, int64 [G]."""
+        arrays = self.inputs.arrays.device
+        contexts, tokens = len(batch.contexts), sum(row.length for row in batch.contexts)
+        rows = int(sum(batch.verify_lens or ()))
+        places = starts.unsqueeze(1) + ramp(1 + batch.draft_len, starts.device)
+        places = places.clamp(max=rows - 1)
+        hidden = arrays["hidden"].view(-1, ROW_COMPONENTS)[tokens:]
+        target = arrays["target_tokens"][contexts:]
+        return inputs._replace(target=target[places], hidden=hidden[places].to(inputs.hidden.dtype))
+
+
+class RowsStrided(_Repacked):
+    """Rows of a ragged step are taken to be 1 + K apart, whatever their windows: ROW-1, ROW-16."""
+
+    def _read(self, batch: Batch) -> Inputs:
+        inputs = super()._read(batch)
+        if inputs.windows is None or inputs.sampling is not None:
+            return inputs
+        starts = ramp(len(inputs.windows), self.device) * (1 + batch.draft_len)
+        return self._at(batch, inputs, starts)
+
+
+class LayoutOfTheHost(_Repacked):
+    """Rows lie as if the host had shared them out evenly; windows are the device's: ROW-3, ROW-4.
+
+    The total is right, so nothing leaves its array.
+    """
+
+    def _read(self, batch: Batch) -> Inputs:
+        inputs = super()._read(batch)
+        if inputs.windows is None or inputs.sampling is not None:
+            return inputs
+        count = len(inputs.windows)
+        share = inputs.windows.sum() // max(1, count)
+        return self._at(batch, inputs, ramp(count, self.device) * share)
+
+
+class StampIgnored(Planted):
+    """Confidences of drafts that no longer exist are trusted; no public report."""
+
+    def _windows(self, ask: Ask) -> Tensor:
+        trusted = ask.expected.expand_as(self.memory.confidence_stamp)
+        return self.planner.windows(ask, trusted)
+
+
+class ContextsDoNotCount(Planted):
+    """The draft number stands still in a step with contexts only; no public report."""
+
+    def _admit(self, batch: Batch) -> None:
+        super()._admit(batch)
+        self.draft_seq -= not batch.generations
+
+
+class WindowWithoutAnchor(Planted):
+    """A verify window of n is read as n drafts, besides the anchor: ROW-17."""
+
+    def _verify(self, inputs: Inputs) -> Verified:
+        if inputs.windows is not None:
+            inputs = inputs._replace(windows=inputs.windows + 1)
+        return super()._verify(inputs)
+
+
+class PaddingWithoutWindow(Planted):
+    """Padding rows verify nothing, not even an anchor; no public report."""
+
+    def _windows(self, ask: Ask) -> Tensor:
+        windows = super()._windows(ask)
+        return torch.where(ramp(len(windows), windows.device) < ask.real, windows, 0)
+
+
+class RawProbabilities(Planted):
+    """Survivals are multiplied from probabilities before calibration; no public report."""
+
+    def _windows(self, ask: Ask) -> Tensor:
+        raw = torch.sigmoid(self.memory.confidence_logits)
+        return super()._windows(ask._replace(confidences=raw))

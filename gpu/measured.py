@@ -1,0 +1,110 @@
+"""What the device does, apart from bringing a step's inputs there: for whoever measures it.
+
+In an engine the target leaves its output on the device. Here the harness brings it, in arrays of
+the host, which would be most of what a stopwatch on `forward` sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from draftproof.gpu.checks import check_batch
+from draftproof.gpu.constants import ramp
+from draftproof.gpu.dispatch import draft_operations
+from draftproof.gpu.draft_model.model import DraftModel
+from draftproof.gpu.draft_model.shape import DraftShape, random_weights
+from draftproof.gpu.graphs import captured_alone
+from draftproof.gpu.options import read_options
+from draftproof.gpu.worker import DSparkWorker
+from draftproof.reference.vocabulary import Batch, Collaborators, Config
+
+
+class ResidentWorker(DSparkWorker):
+    """`prepare` gets the whole batch and takes it to the device; `forward` only works there.
+
+    It may be called again and again: each time the same tokens come anew.
+    """
+
+    @torch.inference_mode()
+    def prepare(self, batch: Batch) -> None:
+        """Raises BatchError."""
+        super().prepare(batch)
+        check_batch(batch, self.config)
+        super()._bring(batch)
+
+    def _bring(self, batch: Batch) -> None:
+        """Everything is there already."""
+
+
+def make(
+    config: Config, device: str, collaborators: Collaborators, **options: str
+) -> ResidentWorker:
+    """Like `gpu.worker.make`."""
+    return ResidentWorker(config, torch.device(device), collaborators, read_options(**options))
+
+
+class Block:
+    """A draft model of bfloat16 that drafts one block of each request, over full windows.
+
+    Weights and windows are noise. moved: bytes that must move at least: every weight, every
+    visible row and every result once; of tables by token, the rows looked up. Logits and whatever
+    else lies in between could stay in registers.
+    """
+
+    def __init__(
+        self, shape: DraftShape, rows: int, device: torch.device, kernels: str, graphs: bool
+    ) -> None:
+        noise = torch.Generator(device).manual_seed(0)
+        weights = random_weights(shape, torch.bfloat16, device)
+        self.model = DraftModel(shape, weights, draft_operations(kernels, device))
+        size = (rows + 1, shape.stages, shape.window, shape.head_dim)
+        windows = torch.randn(size, generator=noise, device=device).to(torch.bfloat16)
+        full = torch.full((rows,), shape.window, device=device)
+        slots = ramp(rows, device)
+        self.given = windows, slots, 2 * full + slots, full, slots % shape.vocab
+        self.moved = _moved(self.model, windows, rows)
+        self.graph = captured_alone(self._draft, device) if graphs else None
+
+    @torch.inference_mode()
+    def run(self) -> Tensor:
+        """Draft; the tokens, int64 [G, K]."""
+        if self.graph is None:
+            return self._draft()
+        self.graph.replay()
+        tokens: Tensor = self.graph.result
+        return tokens
+
+    @torch.inference_mode()
+    def _draft(self) -> Tensor:
+        return self.model.draft(*self.given).tokens
+
+
+def make_block(
+    sizes: Mapping[str, Any], rows: int, device: str, kernels: str = "eager", graphs: bool = False
+) -> Block:
+    """sizes: fields of `DraftShape`; rows: requests; options as in `gpu.worker.make`."""
+    return Block(DraftShape(**sizes), rows, torch.device(device), kernels, graphs)
+
+
+LOOKED_UP = ("embedding", "w1")
+"""Tables by token."""
+
+ELSEWHERE = ("main_proj", "main_norm", "rnn_gate", "rnn_candidate", "rnn_output")
+"""Weights that a block is drafted without: those of the window's rows, and of the other head."""
+
+
+def _moved(model: DraftModel, windows: Tensor, rows: int) -> int:
+    weights, block = model.weights, model.shape.block
+    whole: int = sum(
+        getattr(weights, name).nbytes
+        for name in weights.__slots__
+        if name not in LOOKED_UP + ELSEWHERE
+    )
+    looked_up = (rows + 1) * weights.embedding[0].nbytes  # bonus tokens, and the noise token
+    looked_up += rows * block * weights.w1[0].nbytes
+    results = rows * block * (torch.int64.itemsize + torch.float32.itemsize)
+    return whole + looked_up + rows * windows[0].nbytes + results

@@ -1,0 +1,98 @@
+"""What a failed or undone step may leave behind: nothing (semantics, section 16, rows 5 to 7; I19).
+
+Both relations let a worker be its own witness, so they also see what no field of the state shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from draftproof.properties.broken import broken, whose
+from draftproof.properties.relations import view
+from draftproof.reference.vocabulary import UNDONE, Batch, Config, StepResult, WorkerState
+from draftproof.sim.compare import listed
+from draftproof.sim.players import MakeWorker, Player
+from draftproof.sim.run import Expected, Run
+
+Sites = Counter[tuple[str, str]]
+"""How often something was compared behind a fault, by its place and kind."""
+
+
+def check_fresh(run: Run, make: MakeWorker) -> Sites:
+    """After every failed step, whoever is admitted later is served as by a worker that is new.
+
+    One worker lives through the whole run. Beside it a new one takes over whenever a step has
+    failed, as nobody lives on then, and is spared the warm-ups. Returns how many rows of later
+    requests were compared, behind which fault. Raises the Divergence of I19.
+    """
+    survivor, compared, site = Player(run.config, make), Sites(), ("", "")
+    fresh: Player | None = None
+    for step in run.steps:
+        result = survivor.step(step)
+        if step.batch.mode in UNDONE:
+            continue
+        found = None if fresh is None else fresh.step(step)
+        if step.result is None:
+            fresh, site = Player(run.config, make), (step.fault or "", step.kind)
+        elif fresh is not None:
+            compared[site] += _alike(run.config, step, (result, survivor), (found, fresh))
+    return compared
+
+
+def check_undone(run: Run, make: MakeWorker) -> Sites:
+    """Warm-ups and captures, failed ones too, change nothing that any request is given.
+
+    The other worker is spared them. Returns how many rows were compared, behind which fault in a
+    warm-up, if any. Raises the Divergence of I19.
+    """
+    survivor, other, compared = Player(run.config, make), Player(run.config, make), Sites()
+    site: tuple[str, str] | None = None
+    for step in run.steps:
+        result = survivor.step(step)
+        if step.batch.mode in UNDONE:
+            site = (step.fault or "", step.kind)
+            continue
+        found = other.step(step)
+        if site is not None and step.result is not None:
+            compared[site] += _alike(run.config, step, (result, survivor), (found, other))
+    return compared
+
+
+Side = tuple[StepResult | None, Player]
+
+
+def _alike(config: Config, step: Expected, survivor: Side, fresh: Side) -> int:
+    """Every request of the step, wherever its slot is. Returns how many there are."""
+    batch = step.batch
+    if survivor[0] is None or fresh[0] is None:
+        sides = ["a failure" if side[0] is None else "a result" for side in (fresh, survivor)]
+        if sides[0] != sides[1]:
+            broken("I19", sides[0], sides[1], step=batch.step)
+        return 0
+    states = survivor[1].state(), fresh[1].state()
+    real = [b for b, row in enumerate(batch.rows) if row.incarnation]
+    for b in real:
+        wanted = _aged(config, batch, b, fresh[0], states[1])
+        got = _aged(config, batch, b, survivor[0], states[0])
+        for name, value in wanted.items():
+            if got[name] != value:
+                where = {"step": batch.step, "row": b, **whose(batch.rows[b])}
+                broken("I19", f"{name}, as of a new worker: {value}", got[name], **where)
+    for side in (survivor, fresh):
+        if side[1].crossed != survivor[1].crossed:
+            broken("I19", survivor[1].crossed, side[1].crossed, step=batch.step)
+    return len(real)
+
+
+def _aged(
+    config: Config, batch: Batch, b: int, result: StepResult, state: WorkerState
+) -> dict[str, Any]:
+    """What a step says about one request; a stamp by its age, for a new worker counts from 0."""
+    seen = view(config, batch, b, result, state)
+    if "confidence_stamp" in seen and state.draft_seq is not None:
+        seen["confidence_stamp"] = state.draft_seq - seen["confidence_stamp"]
+    for name in ("token_counts", "prompt_seen", "grammar_depth"):
+        if getattr(state, name) is not None:
+            seen[name] = listed(getattr(state, name))[batch.rows[b].seq_slot]
+    return seen

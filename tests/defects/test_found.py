@@ -1,0 +1,184 @@
+"""docs/found.md: each report's trace fails as it says, by its defect alone, and nothing can go."""
+
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftproof.fuzz.cases import Subject
+from draftproof.fuzz.catalogue import CATALOGUE, ENGINE_DEFECTS
+from draftproof.fuzz.found import page, shown
+from draftproof.fuzz.rank_cases import RankSubject
+from draftproof.fuzz.rank_defects import RANK_CATALOGUE
+from draftproof.fuzz.reports import NOT_COVERED, PLANTED, reports
+from draftproof.sim.loading import load
+from draftproof.sim.lockstep import check
+from draftproof.sim.run import replay
+from draftproof.sim.traces import Trace, cut
+from draftproof.sim.traces import load as read
+
+DOCS = Path(__file__).parents[2] / "docs"
+NAMES = tuple(PLANTED)
+
+# What each engine defect breaks: an invariant of section 17, a rule of sections 10 and 14, what the
+# schedule asked for, or plain decoding.
+BROKEN = {
+    "placeholders-counted": {"I20"},
+    "failure-counted-as-accepted": {"I20"},
+    "dropped-counted-as-emitted": {"I20"},
+    "withheld-counted": {"I20"},
+    "cancel-leaves-slot": {"as asked"},
+    "chunk-retried": {"I4"},
+    "completion-ignored": {"I14"},
+    "counted-before-padding": {"I12"},
+    "current-confidences": {"snapshot"},
+    "drafts-by-batch-row": {"I18"},
+    "drafts-of-another": {"I18"},
+    "drafts-of-the-host": {"I18"},
+    "dropped-tokens-counted": {"I17"},
+    "ended-at-prompt-keeps-place": {"as asked"},
+    "global-batch-size": {"I12", "draft length lookup"},
+    "late-result-misdelivered": {"I13", "I4", "I5"},
+    "late-result-to-the-departed": {"I13"},
+    "late-result-twice": {"I13"},
+    "limit-ignored": {"I14"},
+    "lookup-from-wrong-side": {"draft length lookup"},
+    "lost-wake-up": {"as asked", "no progress"},
+    "offsets-by-row": {"I5"},
+    "one-row-per-decode": {"I9"},
+    "pads-alone": {"I12"},
+    "paused-keeps-drafts": {"I18"},
+    "placeholders-of-the-absent": {"I18"},
+    "preempted-in-flight": {"I4", "I5"},
+    "recycled-slot": {"snapshot"},
+    "reserved-not-given-back": {"I17"},
+    "resume-reads-prompt": {"I7"},
+    "skip-fills-with-zeros": {"I18"},
+    "stale-drafts": {"I18"},
+    "stop-ignored": {"I14"},
+    "swap-through-views": {"I18"},
+    "zero-step-not-consumed": {"I5"},
+}
+
+
+@cache
+def trace_of(name: str) -> Trace:
+    return read(DOCS / "traces" / f"{name}.jsonl")
+
+
+def sound(name: str) -> Subject:
+    """What the defect is planted in."""
+    graphed = ".graphs:" in (PLANTED[name].implementation or "")
+    make = load("draftproof.gpu.worker:make", options={"graphs": "on"} if graphed else {})
+    return RankSubject(make) if name in RANK_CATALOGUE else Subject(make)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trace_fails_by_its_defect(name: str) -> None:
+    """If this fails, an engine team is shown a trace that shows nothing, or something else."""
+    trace = trace_of(name)
+    failure = PLANTED[name].subject().failure(trace)
+    assert failure is not None
+    assert failure.signature == trace.failure
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_oracle_meant_for_it_finds_it(name: str) -> None:
+    """If this fails, a worker crashes instead of being compared, or an engine breaks another rule.
+
+    A grammar may object by itself, ranks may wait for ever, and of a failure an exception is told.
+    """
+    oracle, broken = trace_of(name).failure or ("", "")
+    if name in BROKEN:
+        assert oracle != "comparison"
+        assert broken in BROKEN[name]
+    else:
+        own = (".grammars:", ".crossing:", ".disturbed:")
+        assert oracle == "comparison" or any(
+            one in str(PLANTED[name].implementation) for one in own
+        )
+
+
+# A batch beyond the token budget is refused by the worker itself.
+@pytest.mark.parametrize("name", [name for name in ENGINE_DEFECTS if name != "one-row-per-decode"])
+def test_comparison_alone_is_blind_to_engine_defects(name: str) -> None:
+    """If this fails, the planted fault breaks the batch itself, which is not what it stands for."""
+    trace = trace_of(name)
+    run = replay(trace.config, trace.alone, CATALOGUE[name].engine)
+    alone = replace(run, breakdown=None)
+    assert check(alone, sound(name).make, watches=()).steps == len(run.steps)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trace_passes_without_its_defect(name: str) -> None:
+    """If this fails, a trace shows a fault of the harness, not that of the report."""
+    assert sound(name).failure(trace_of(name)) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_event_of_a_trace_can_go(name: str) -> None:
+    """If this fails, a reader is shown events that have nothing to do with the report."""
+    trace, subject = trace_of(name), PLANTED[name].subject()
+    for i in range(len(trace.events)):
+        rest = subject.failure(cut(trace, trace.events[:i] + trace.events[i + 1 :]))
+        assert rest is None or rest.signature != trace.failure
+
+
+def test_there_is_a_trace_for_every_defect_and_no_other() -> None:
+    """If this fails, a trace was left behind by a defect that is gone, or one is missing."""
+    assert {path.stem for path in (DOCS / "traces").iterdir()} == set(PLANTED)
+
+
+def test_the_page_leads_to_every_report_and_trace() -> None:
+    """If this fails, docs/found.md was edited by hand, or made before a defect was planted."""
+    text = (DOCS / "found.md").read_text()
+    for report in reports():
+        assert (report.url in text) == (report.priority == "P1"), report.id
+    assert set(re.findall(r"\(traces/(.+?)\.jsonl\)", text)) <= set(PLANTED)
+    assert "was not measured" not in text
+
+
+# The page, of records that nobody measured
+
+
+def record(name: str, **verdicts: str) -> dict[str, Any]:
+    """A record of one seed or more; verdicts: what the output said."""
+    return {
+        "sentence": CATALOGUE[name].sentence,
+        "seeded": {"0": 7, "1": 9},
+        "minimal_events": {"0": 4, "1": 3},
+        "first": {"0": ["invariant", "I18"], "1": ["comparison", "ctx_len"]},
+        "output": {str(i): verdict for i, verdict in enumerate(verdicts.values())},
+        "trace": "1",
+    }
+
+
+def test_a_row_says_how_soon_how_small_by_what_and_whether_it_shows() -> None:
+    """If this fails, the page misreports what was measured."""
+    text = page({"frame-off-by-one": record("frame-off-by-one", a="right", b="right")})
+    row = next(line for line in text.splitlines() if line.startswith("| [POS-1]"))
+    sentence = "[accepted rows are stored one frame too early](traces/frame-off-by-one.jsonl)"
+    assert row.endswith(f" | {sentence} | 8 | 3 | comparison: ctx_len | no |")
+    assert "**1 of 1 (100%) did not show in the output**" in text
+    assert "| [POS-5](" in text.partition("## Not measured")[2]
+
+
+def test_one_case_that_shows_is_enough_for_a_report_to_show() -> None:
+    """If this fails, more faults are called silent than are."""
+    silent = {"frame-off-by-one": record("frame-off-by-one", a="right", b="wrong")}
+    report = next(report for report in reports() if report.id == "POS-1")
+    assert shown(report, silent) == "wrong"
+    assert "**0 of 1 (0%) did not show" in page(silent)
+    statistics = {"frame-off-by-one": record("frame-off-by-one", a="right", b="law")}
+    assert "1 more can only be seen in statistics" in page(statistics)
+
+
+def test_what_is_not_covered_is_listed_with_its_reason() -> None:
+    """If this fails, the page hides what the harness does not find."""
+    text = page({})
+    for one, why in NOT_COVERED.items():
+        row = next(line for line in text.splitlines() if line.startswith(f"| [{one}]"))
+        assert row.endswith(f" | {why} |")

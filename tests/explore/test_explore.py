@@ -1,0 +1,131 @@
+"""Every schedule of a small scope: exact counts, and what symmetry may not change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import MODEL, draftproof
+
+from draftproof.fuzz.cases import Subject
+from draftproof.fuzz.explore.names import views
+from draftproof.fuzz.explore.scope import Scope
+from draftproof.fuzz.explore.search import Explored, Search
+from draftproof.fuzz.explore.states import digest, memory
+from draftproof.sim.events import Cancel, Pause, Step, Submit
+from draftproof.sim.loading import load
+
+TORCH = "draftproof.gpu.worker:make"
+SMALL = Scope(depth=4)
+
+
+def explore(scope: Scope, implementation: str | None, symmetry: bool = True) -> Explored:
+    make = None if implementation is None else load(implementation)
+    return Search(scope, Subject(make), symmetry).go()
+
+
+@pytest.mark.timeout(900)
+def test_the_whole_scope_of_ci() -> None:
+    """If this fails, the worker is wrong in some short schedule, or the scope has changed.
+
+    Two requests and slots, K = 2, W = 3, every r, every way to accept, cancels, a fault before the
+    drafter, everybody in each batch, sequences of up to six moves.
+    """
+    explored = explore(Scope(), TORCH)
+    assert explored.failure is None
+    assert explored.levels == [1, 1, 6, 35, 193, 1179, 7620]
+    assert (explored.edges, explored.states, explored.model_states) == (15272, 9035, 4618)
+
+
+@pytest.mark.parametrize(
+    ("symmetry", "levels", "edges", "states", "model_states"),
+    [
+        (True, [1, 1, 6, 35, 193], 416, 236, 200),
+        (False, [1, 1, 6, 44, 270], 450, 322, 322),
+    ],
+)
+def test_counts_are_exact(
+    symmetry: bool, levels: list[int], edges: int, states: int, model_states: int
+) -> None:
+    """If this fails, moves or states are lost, or told apart that are the same."""
+    explored = explore(SMALL, TORCH, symmetry)
+    assert explored.failure is None
+    assert explored.levels == levels
+    assert (explored.edges, explored.states) == (edges, states)
+    assert explored.model_states == model_states
+
+
+def test_any_subset_may_be_in_a_batch() -> None:
+    """If this fails, the nightly scope is no larger than that of CI."""
+    subsets = Scope(depth=4, subsets=True)
+    assert explore(subsets, None).edges > explore(SMALL, None).edges
+    two = next(path for path in _paths(subsets) if any(isinstance(event, Pause) for event in path))
+    assert isinstance(two[-1], Step)
+
+
+def _paths(scope: Scope) -> list[tuple[object, ...]]:
+    shown: list[tuple[object, ...]] = []
+    Search(scope, Subject(None), True, shown.append).go()
+    return shown
+
+
+@pytest.mark.parametrize(
+    "defect",
+    [
+        "windows:FrameOffByOne",
+        "windows:InterimRowsDropped",
+        "steps:ZeroStepDoesNotAdvance",
+        "slots:FreeQueueAsStack",
+        "slots:EarlierLifeInherited",
+    ],
+)
+def test_a_planted_defect_is_found_with_symmetry_and_without(defect: str) -> None:
+    """If this fails, symmetry hides what is wrong, or nothing is looked at."""
+    found = [explore(Scope(depth=5), f"draftproof.gpu.defects.{defect}", s) for s in (True, False)]
+    shortest = [len(explored.failure[0]) for explored in found if explored.failure is not None]
+    assert len(shortest) == 2
+    assert shortest[0] == shortest[1]
+
+
+def test_what_a_worker_leaves_behind_keeps_states_apart() -> None:
+    """If this fails, a state whose hidden part differs is merged, and what follows never seen."""
+
+    class Thing:
+        def __init__(self, left: list[int]) -> None:
+            self.shown, self.left = 1, left
+
+    one, same, other = (digest(memory(Thing(left))) for left in ([0], [0], [1]))
+    assert one == same
+    assert one != other
+
+
+def test_the_command_counts_and_finds(tmp_path: Path) -> None:
+    """If this fails, `draftproof explore` does not do what the README says."""
+    done = draftproof("explore", "--implementation", MODEL, "--events", 3, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "edges            56\n" in done.stdout
+    defect = "draftproof.gpu.defects.windows:FrameOffByOne"
+    done = draftproof("explore", "--implementation", defect, "--events", 5, cwd=tmp_path)
+    assert done.returncode == 1
+    (trace,) = (tmp_path / "traces").glob("*.jsonl")
+    assert f"draftproof replay traces/{trace.name}" in done.stdout
+    assert draftproof("replay", trace, cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize("words", [("--seam", "nowhere"), ("--events", 0), ("--block", "x")])
+def test_an_impossible_scope_is_wrong_usage(tmp_path: Path, words: tuple[object, ...]) -> None:
+    """If this fails, a typing mistake explores something else."""
+    assert draftproof("explore", "--implementation", MODEL, *words, cwd=tmp_path).returncode == 2
+
+
+def test_what_the_scope_still_allows_belongs_to_the_state() -> None:
+    """If this fails, a state reached with the fault spent hides what a fault does from there."""
+    scope = Scope()
+    first, second = (Submit(n, prompt=2, limit=6) for n in (0, 1))
+    spent = (first, Step(draft_len=0, fault="draft"), second, Step(draft_len=0))
+    kept = (first, Step(draft_len=0), Cancel(0), second, Step(draft_len=0))
+    search = Search(scope, Subject(None))
+    states = [search._simulate(path) for path in (spent, kept)]
+    assert len({digest(views(simulation)) for simulation in states}) == 1
+    assert [search._new(*pair) for pair in zip(states, (spent, kept), strict=True)] == [True, True]
+    assert (scope.spent(spent), scope.spent(kept)) == ((2, True), (2, False))

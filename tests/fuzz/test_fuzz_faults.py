@@ -1,0 +1,76 @@
+"""`draftproof faults` and `draftproof check --ranks`: what they say, and how they end."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from command import MODEL, draftproof
+
+from draftproof.fuzz.fault_campaign import Table, markdown, run_campaign
+from draftproof.fuzz.rank_cases import RankSubject
+from draftproof.fuzz.rank_defects import RANK_CATALOGUE
+from draftproof.fuzz.rank_measuring import measure_ranks
+from draftproof.reference.model import Model
+from draftproof.sim.faults import SITES
+from draftproof.sim.traces import load
+
+CROSSING = "draftproof.gpu.defects.crossing"
+
+
+def test_a_campaign_injects_every_fault_and_compares_behind_it() -> None:
+    """If this fails, some fault is never tried, or nothing is looked at behind it."""
+    table = run_campaign(RankSubject(Model), 2, 3_000)
+    assert len(table.missed) < len(SITES) // 8  # at full length none may be
+    assert table.behind.later.total() > 300
+    assert table.behind.undone.total() > 50
+    assert table.behind.peers.total() > 100
+    assert sorted(table.worlds) == [1, 2, 3, 4]
+    page = markdown(table, "this", {})
+    rows = re.findall(r"^\| (\w+) \| (\w+) \| ([\d,]+) \|", page, re.M)
+    assert [(place, kind) for place, kind, _ in rows] == list(SITES)
+    assert sum(int(count.replace(",", "")) for *_, count in rows) == table.injected.total()
+
+
+def test_a_fault_that_never_came_is_missed() -> None:
+    """If this fails, a campaign that tried next to nothing passes."""
+    assert Table().missed == list(SITES)
+
+
+def test_a_campaign_that_is_too_short_ends_with_exit_code_6(tmp_path: Path) -> None:
+    """If this fails, nobody hears that most faults were not tried."""
+    done = draftproof("faults", "--implementation", MODEL, "--steps", 50, cwd=tmp_path)
+    assert done.returncode == 6
+    assert "never injected: " in done.stdout
+    assert "nothing wrong" in done.stdout
+
+
+def test_ranks_that_disagree_are_saved_and_shrunk(tmp_path: Path) -> None:
+    """If this fails, a deadlock of ranks cannot be replayed."""
+    faulty = f"{CROSSING}:ZeroStepDoesNotCross"
+    done = draftproof("check", "--ranks", 3, "--implementation", faulty, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "never arrives" in done.stdout
+    minimal = next((tmp_path / "traces").glob("*-minimal.jsonl"))
+    trace = load(minimal)
+    assert (trace.ranks, trace.failure) == (2, ("deadlock", "I12"))
+    again = draftproof("replay", minimal, cwd=tmp_path)
+    assert again.returncode == 1
+    assert "waits at stage 0 of the draft MoE" in again.stdout
+
+
+def test_a_correct_worker_passes_on_ranks(tmp_path: Path) -> None:
+    """If this fails, checking on several ranks is of no use."""
+    done = draftproof(
+        "check", "--ranks", 2, "--implementation", MODEL, "--examples", 5, cwd=tmp_path
+    )
+    assert done.returncode == 0
+    assert re.search(r"steps            \d+ on 2 ranks, \d+ barrier calls", done.stdout)
+
+
+def test_the_record_of_a_defect_of_ranks() -> None:
+    """If this fails, the table of planted defects says less than was measured."""
+    record = measure_ranks(RANK_CATALOGUE["global-batch-size"], [0])
+    assert record["found"]
+    assert record["minimal_events"]["0"] <= 4
+    assert record["seeded"]["0"] > 0

@@ -1,0 +1,312 @@
+"""Every check of planned windows turns red when one fact of a passing run is corrupted."""
+
+from __future__ import annotations
+
+import ast
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planned.by_hand import START, scheduled
+from planted.facts import moments, raised_at
+from schedules import play
+
+import draftproof.properties.planned as watch
+from draftproof.properties.planned import Plans
+from draftproof.reference.vocabulary import Batch, Config
+from draftproof.sim.divergence import Divergence
+from draftproof.sim.events import AnyEvent, Step, Submit
+from draftproof.sim.journal import Fed, Look
+from draftproof.sim.run import Run
+
+Corrupt = Callable[[Fed], Fed | None]
+TABLE = ((4, 90.0), (9, 80.0), (11, 79.0), (24, 10.0))
+TEMPERATURES = (2.0, 1.0, 0.5, 1.0, 1.0)
+
+
+@cache
+def passing_runs() -> list[Run]:
+    """Planned steps of every kind: with and without budget, bucket, table, contexts, snapshot."""
+    steps: list[AnyEvent] = [
+        step
+        for budget in (0, 2, 5, 9)
+        for step in (
+            Step(age=1, budget=budget, graph=True, accepts=(4, 0)),
+            Step(age=2, budget=budget, broken=True),
+            Step(age=0, budget=budget),
+            Step(draft_len=0),
+            Step(age=1, budget=budget),
+            Step(),
+        )
+    ]
+    mixed: list[AnyEvent] = [
+        Submit(3, prompt=9, limit=9),
+        Step(age=1, budget=3, chunk=2),
+        Step(age=2, budget=4),
+    ]
+    configs: list[Config] = [
+        scheduled(graph_batch_sizes=(4,), verify_buckets=(8, 14, 24)),
+        scheduled(graph_batch_sizes=(4,), sts_temperatures=TEMPERATURES),
+        scheduled(sps_table=TABLE),
+        scheduled(min_verify_len=2, max_verify_len=4, verify_budget=1),
+        scheduled(graph_batch_sizes=(1,), verify_buckets=(2,), sps_table=((2, 90.0),)),
+        scheduled(sts_temperatures=(0.1,) * 5),
+    ]
+    return [play(config, *START, *steps, *mixed) for config in configs]
+
+
+def with_batch(fed: Fed, **changes: Any) -> Fed:
+    return replace(fed, batch=replace(fed.batch, **changes))
+
+
+def with_look(fed: Fed, **changes: Any) -> Fed | None:
+    if fed.look is None or fed.look.confidences is None:
+        return None
+    return replace(fed, look=replace(fed.look, **changes))
+
+
+def is_planned(batch: Batch) -> bool:
+    return batch.verify_budget is not None
+
+
+def moved(fed: Fed, give: int, take: int, padded: bool = False) -> Fed | None:
+    """Windows of a planned step with one draft more for `give`, and one less for `take`."""
+    windows = list(fed.batch.verify_lens or ())
+    if not is_planned(fed.batch) or padded != (fed.batch.verify_bucket is not None):
+        return None
+    windows[give] += 1
+    windows[take] -= 1
+    return with_batch(fed, verify_lens=tuple(windows))
+
+
+def not_scheduled(fed: Fed) -> Fed | None:
+    return replace(fed, look=None) if fed.look else None
+
+
+def scheduled_unasked(fed: Fed) -> Fed | None:
+    return None if fed.look else replace(fed, look=Look(1))
+
+
+def planned_unasked(fed: Fed) -> Fed | None:
+    return None if fed.look else with_batch(fed, verify_budget=1)
+
+
+def planned_beside_contexts(fed: Fed) -> Fed | None:
+    return with_batch(fed, verify_budget=1) if fed.look and fed.batch.contexts else None
+
+
+def ready_too_soon(fed: Fed) -> Fed | None:
+    look = fed.look
+    if look is None or look.age:
+        return None
+    return replace(fed, look=replace(look, confidences=((1.0,) * 5,) * 3))
+
+
+def windows_without_a_snapshot(fed: Fed) -> Fed | None:
+    empty = fed.look and fed.look.age == 0
+    return with_batch(fed, verify_lens=(2, 2, 2)) if empty else None
+
+
+def snapshot_overlooked(fed: Fed) -> Fed | None:
+    if with_look(fed) is None or is_planned(fed.batch):
+        return None
+    blind = with_batch(fed, verify_lens=None)
+    return replace(blind, look=Look(1))
+
+
+def snapshot_of_others(fed: Fed) -> Fed | None:
+    rows = fed.look.confidences if fed.look else None
+    different = rows and rows[0] != rows[-1]
+    return with_look(fed, confidences=(*rows[1:], rows[0])) if rows and different else None
+
+
+def a_row_of_the_snapshot_missing(fed: Fed) -> Fed | None:
+    rows = fed.look.confidences if fed.look else None
+    return with_look(fed, confidences=rows[1:]) if rows else None
+
+
+def another_budget(fed: Fed) -> Fed | None:
+    return with_look(fed, budget=fed.look.budget + 100) if fed.look else None
+
+
+def one_less_budget(fed: Fed) -> Fed | None:
+    return with_look(fed, budget=fed.look.budget - 1) if fed.look and fed.look.budget else None
+
+
+def more_budget_of_no_worth(fed: Fed) -> Fed | None:
+    return with_look(fed, budget=1) if fed.look and not fed.look.budget else None
+
+
+def a_hopeless_draft(fed: Fed) -> Fed | None:
+    windows, budget = fed.batch.verify_lens or (), fed.batch.verify_budget or 0
+    unspent = sum(windows) < 2 * len(windows) + budget
+    if not unspent or fed.batch.verify_bucket or windows[0] > 5:
+        return None
+    return with_batch(fed, verify_lens=(windows[0] + 1, *windows[1:]))
+
+
+def budget_of_the_worker(fed: Fed) -> Fed | None:
+    budget = fed.batch.verify_budget
+    return None if budget is None else with_batch(fed, verify_budget=budget + 1)
+
+
+def no_bucket(fed: Fed) -> Fed | None:
+    bucket = fed.batch.verify_bucket
+    return with_batch(fed, verify_bucket=None) if bucket else None
+
+
+def bucket_missed(fed: Fed) -> Fed | None:
+    windows = fed.batch.verify_lens or ()
+    if not fed.batch.verify_bucket or windows[0] == 6:
+        return None
+    return with_batch(fed, verify_lens=(windows[0] + 1, *windows[1:]))
+
+
+def slack_to_another(fed: Fed) -> Fed | None:
+    return moved(fed, 0, 1, padded=True)
+
+
+def no_confidences(fed: Fed) -> Fed | None:
+    return with_batch(fed, confidences=None) if is_planned(fed.batch) else None
+
+
+def a_confidence_changed(fed: Fed) -> Fed | None:
+    table = fed.batch.confidences
+    return with_batch(fed, confidences=array("f", [x / 2 for x in table])) if table else None
+
+
+def nothing_broken(fed: Fed) -> Fed | None:
+    table = fed.batch.confidences
+    if not table or not any(x != x for x in table):
+        return None
+    return with_batch(fed, confidences=array("f", [1.0 if x != x else x for x in table]))
+
+
+def all_broken(fed: Fed) -> Fed | None:
+    table = fed.batch.confidences
+    return with_batch(fed, confidences=array("f", [nan] * len(table))) if table else None
+
+
+def without_an_anchor(fed: Fed) -> Fed | None:
+    windows = fed.batch.verify_lens or ()
+    return with_batch(fed, verify_lens=(0, *windows[1:])) if is_planned(fed.batch) else None
+
+
+def padding_verifies(fed: Fed) -> Fed | None:
+    padded = is_planned(fed.batch) and fed.batch.generations[-1].incarnation == 0
+    windows = fed.batch.verify_lens or ()
+    free = padded and fed.batch.verify_bucket is None
+    return with_batch(fed, verify_lens=(*windows[:-1], 2)) if free else None
+
+
+def below_the_fewest(fed: Fed) -> Fed | None:
+    windows = fed.batch.verify_lens or ()
+    plain = is_planned(fed.batch) and fed.batch.verify_bucket is None
+    return with_batch(fed, verify_lens=(1, *windows[1:])) if plain else None
+
+
+def beyond_the_budget(fed: Fed) -> Fed | None:
+    windows = fed.batch.verify_lens or ()
+    if not is_planned(fed.batch) or fed.batch.verify_bucket or not 2 < windows[0] < 5:
+        return None
+    return with_batch(fed, verify_lens=(windows[0] + 1, *windows[1:]))
+
+
+def budget_unspent(fed: Fed) -> Fed | None:
+    windows = list(fed.batch.verify_lens or ())
+    if not is_planned(fed.batch) or fed.batch.verify_bucket or max(windows[:3]) < 4:
+        return None
+    windows[windows.index(max(windows))] -= 1
+    return with_batch(fed, verify_lens=tuple(windows))
+
+
+def to_the_worse_draft(fed: Fed) -> Fed | None:
+    first, second, *_ = (*(fed.batch.verify_lens or ()), 0, 0)
+    return moved(fed, 0, 1) if second > 3 and first < 5 else None
+
+
+CORRUPTIONS: list[tuple[str, Corrupt]] = [
+    ("scheduling", not_scheduled),
+    ("scheduling", scheduled_unasked),
+    ("scheduling", planned_unasked),
+    ("scheduling", planned_beside_contexts),
+    ("snapshot", ready_too_soon),
+    ("snapshot", windows_without_a_snapshot),
+    ("snapshot", snapshot_overlooked),
+    ("snapshot", snapshot_of_others),
+    ("snapshot", a_row_of_the_snapshot_missing),
+    ("budget", another_budget),
+    ("budget", one_less_budget),
+    ("budget", more_budget_of_no_worth),
+    ("budget", budget_of_the_worker),
+    ("bucket", no_bucket),
+    ("bucket", bucket_missed),
+    ("windows", slack_to_another),
+    ("confidences", no_confidences),
+    ("confidences", a_confidence_changed),
+    ("confidences", nothing_broken),
+    ("confidences", all_broken),
+    ("windows", without_an_anchor),
+    ("windows", padding_verifies),
+    ("windows", below_the_fewest),
+    ("windows", beyond_the_budget),
+    ("windows", budget_unspent),
+    ("windows", to_the_worse_draft),
+    ("windows", a_hopeless_draft),
+]
+
+
+def noticed(corrupt: Corrupt) -> Iterator[Divergence]:
+    """What comes of each fact that the corruption fits."""
+    for run in passing_runs():
+        facts = [entry for entry in run.journal.entries if isinstance(entry, Fed)]
+        for fact in facts:
+            instead = corrupt(fact)
+            if instead is None:
+                continue
+            try:
+                shown(run, fact, instead)
+            except Divergence as divergence:
+                yield divergence
+
+
+def shown(run: Run, fact: Fed, instead: Fed) -> None:
+    """Let a watch see the run with one fact in the place of another."""
+    plans = Plans(run.config)
+    for entries, state in moments(run):
+        plans.step([instead if entry is fact else entry for entry in entries], state)
+
+
+@cache
+def seen(corrupt: Corrupt) -> tuple[Divergence, ...]:
+    return tuple(noticed(corrupt))
+
+
+def test_without_corruption_nothing_is_broken() -> None:
+    """If this fails, the corruptions below are not what is noticed."""
+    for run in passing_runs():
+        plans = Plans(run.config)
+        for entries, state in moments(run):
+            plans.step(entries, state)
+
+
+@pytest.mark.parametrize(("rule", "corrupt"), CORRUPTIONS, ids=lambda x: getattr(x, "__name__", ""))
+def test_it_breaks_this_rule(rule: str, corrupt: Corrupt) -> None:
+    """If this fails, such a mistake passes, or is reported as another one."""
+    assert rule in {divergence.field for divergence in seen(corrupt)}
+
+
+def test_every_check_in_the_code_has_been_red() -> None:
+    """If this fails, a check was written that nothing can break, or that nobody saw break."""
+    written = {
+        node.lineno
+        for node in ast.walk(ast.parse(Path(watch.__file__).read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "broken"
+    }
+    red = {raised_at(found)[1] for _, corrupt in CORRUPTIONS for found in seen(corrupt)}
+    assert written - red == set(), sorted(written - red)

@@ -1,0 +1,94 @@
+"""The simulated target in numbers: a saved trace means what it meant when it was saved.
+
+The numbers are what came out when the laws were written; any others would do as well.
+"""
+
+import pytest
+from batches import small
+
+from draftproof.reference.vocabulary import NO_PENALTIES, Penalties
+from draftproof.sim.logits import PENALTIES, logits, packed
+from draftproof.sim.target import answers, mix, seed, target_probs, uniform
+
+HASHES = {
+    (0, 0, 0): 0,
+    (1, 0, 0): 1859,
+    (0, 1, 0): 12864,
+    (0, 0, 1): 48801,
+    (3, 70_000, 2005): 61253,
+    (2**31, 17, 77): 10952,
+}
+
+
+def test_the_hash_is_pinned() -> None:
+    """If this fails, every saved trace has other tokens."""
+    assert {numbers: mix(*numbers) for numbers in HASHES} == HASHES
+
+
+@pytest.mark.parametrize(
+    ("position", "greedy", "row"),
+    [
+        (1, True, [3, 13, -1, 0, 1, 2, -3]),
+        (3, True, [-1, 5, -3, 1, 2, 3, 0]),
+        (4, True, [2, 7, -1, -3, 3, 1, 0]),
+        (1, False, [0, 13, -2, 2, 1, -1, 3]),
+        (3, False, [-2, 5, 1, -3, 2, -1, 3]),
+        (4, False, [-1, 7, 0, -3, -2, 1, 3]),
+    ],
+)
+def test_logits_are_pinned(position: int, greedy: bool, row: list[float]) -> None:
+    """If this fails, penalties and grammars lead to other tokens in saved traces."""
+    assert logits(2, position, 1, greedy, 7) == row
+
+
+def test_logit_rows_stand_one_behind_the_other() -> None:
+    """If this fails, a row is made for another position or request than it stands at."""
+    rows = packed([(2, 3, True), (2, 1, False)], [[1, 1], [1]], 7)
+    expected = [logits(2, 3, 1, True, 7), logits(2, 4, 1, True, 7), logits(2, 1, 1, False, 7)]
+    assert rows == [value for row in expected for value in row]
+
+
+def test_penalties_are_pinned() -> None:
+    """If this fails, requests of saved traces ask for something else."""
+    assert (
+        NO_PENALTIES,
+        Penalties(2.0, 0, 0),
+        Penalties(1.0, 3, 0),
+        Penalties(1.0, 0, 1),
+        Penalties(0.5, -1, 2),
+    ) == PENALTIES
+    assert Penalties(1.0, 0, 0) == NO_PENALTIES
+
+
+@pytest.mark.parametrize(
+    ("position", "masses"),
+    [
+        (0, {2: 0.625, 6: 0.375}),
+        (1, {2: 0.625, 3: 0.375}),
+        (5, {2: 0.5, 5: 0.5}),
+        (6, {1: 0.125, 2: 0.875}),
+        (7, {2: 1.0}),
+    ],
+)
+def test_target_probabilities_are_pinned(position: int, masses: dict[int, float]) -> None:
+    """If this fails, drafts of saved traces are accepted that were rejected."""
+    probs = target_probs(small(vocab_size=8), 3, position, 2, False)
+    assert {token: mass for token, mass in enumerate(probs) if mass} == masses
+
+
+def test_answers_are_pinned() -> None:
+    """If this fails, the bonus of a step in a saved trace is another token."""
+    assert answers(small(vocab_size=64), 3, 10, [1, 2, 3], 0, 3) == [45, 56, 55]
+
+
+def test_random_numbers_are_pinned() -> None:
+    """If this fails, drafts of saved traces are accepted that were rejected."""
+    assert [[uniform(1, p, purpose) for purpose in range(3)] for p in (3, 4)] == [
+        [0.25, 0.5, 0.5],
+        [0.33056640625, 0.375, 0.625],
+    ]
+    assert [seed(incarnation) for incarnation in range(3)] == [
+        9280976550545629068,
+        9289493367614354099,
+        9267948437268071795,
+    ]

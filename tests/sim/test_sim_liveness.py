@@ -1,0 +1,81 @@
+"""Once nothing is disturbed any more, every live request is done within a bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from batches import small
+from command import draftproof
+
+from draftproof.fuzz.cases import seeded_case
+from draftproof.fuzz.fault_engines import LostWakeUp
+from draftproof.reference.vocabulary import Config
+from draftproof.sim.divergence import Divergence
+from draftproof.sim.engine import Engine
+from draftproof.sim.events import AnyEvent, Pause, Step, Submit
+from draftproof.sim.liveness import check_live, drain, most_steps
+from draftproof.sim.run import MakeEngine, Simulation
+from draftproof.sim.traces import Trace, save
+
+LOST: tuple[AnyEvent, ...] = (
+    Submit(0, prompt=2, limit=9),
+    Submit(1, prompt=2, limit=9),
+    Step(),
+    Step(fault="result", kind="lost"),
+)
+
+
+def simulated(config: Config, *events: AnyEvent, make_engine: MakeEngine = Engine) -> Simulation:
+    simulation = Simulation(config, make_engine)
+    for event in events:
+        simulation.apply(event)
+    return simulation
+
+
+def test_everybody_is_done_within_the_bound() -> None:
+    """If this fails, a correct engine is accused, or the bound is one that nobody can miss."""
+    events = (Submit(0, prompt=5, limit=7), Submit(1, prompt=2, limit=3), Pause(0, steps=4), Step())
+    simulation = simulated(small(max_num_requests=1), *events)
+    simulation.engine.settle()
+    most = most_steps(simulation.engine)
+    taken = drain(simulation)
+    assert most / 2 < taken <= most
+    assert simulation.engine.everybody == []
+
+
+@pytest.mark.parametrize("index", range(40))
+def test_any_schedule_can_be_ended(index: int) -> None:
+    """If this fails, some schedule leaves a correct engine stuck, or the bound is too tight."""
+    run = seeded_case(4, index)
+    check_live(run.config, run.events)
+
+
+def test_a_lost_wake_up_is_told_by_name() -> None:
+    """If this fails, a request can wait for ever, and nobody says which."""
+    with pytest.raises(Divergence) as info:
+        check_live(small(), LOST, LostWakeUp)
+    told = info.value
+    assert (told.signature, told.exit_code) == (("liveness", "no progress"), 7)
+    assert told.request == 1
+    assert "2 never done; request 1 is admitted, with 1 of 9 tokens" in str(told)
+    assert check_live(small(), LOST) > 0
+
+
+class NeverAdmits(Engine):
+    def _admit(self) -> None: ...
+
+
+def test_a_request_that_is_never_admitted_is_told_too() -> None:
+    """If this fails, only admitted requests are waited for."""
+    with pytest.raises(Divergence, match=r"1 never done; request 1 waits to be admitted"):
+        check_live(small(), [Submit(0)], NeverAdmits)
+
+
+def test_a_lost_wake_up_ends_the_command_with_exit_code_7(tmp_path: Path) -> None:
+    """If this fails, scripts cannot tell a request that is never done from a wrong result."""
+    path = tmp_path / "lost.jsonl"
+    save(Trace(config=small(), events=LOST, engine_defect="lost-wake-up"), path)
+    done = draftproof("replay", path, cwd=tmp_path)
+    assert done.returncode == 7
+    assert "request 1 is admitted" in done.stdout
