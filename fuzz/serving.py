@@ -15,6 +15,7 @@ from draftproof.fuzz.cases import Subject
 from draftproof.properties.guided import plain_choice
 from draftproof.properties.history import Life
 from draftproof.reference.model import Model
+from draftproof.reference.ranks import Barrier
 from draftproof.reference.vocabulary import (
     UNDONE,
     Batch,
@@ -66,7 +67,9 @@ def serve(subject: Subject, run: Run) -> Simulation:
     make = subject.make
 
     def make_model(config: Config, lent: Collaborators) -> Model:
-        return Model(config, lent) if make is None else cast(Model, _Served(make(config, lent)))
+        if make is None:
+            return Model(config, lent)
+        return cast(Model, _Served(make(config, lent), Barrier(config, lent)))
 
     simulation = Simulation(run.config, subject.make_engine, make_model)
     for event in run.events:
@@ -89,8 +92,9 @@ def drained(simulation: Simulation) -> bool:
 class _Served:
     """A worker where a simulation expects the model: what it shows, in the model's words."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, barrier: Barrier) -> None:
         self.worker = worker
+        self.barrier = barrier
         self.incarnations: dict[int, int] = {}
         self.slots = self
 

@@ -220,9 +220,9 @@ def test_the_smallest_trace_is_found_exactly() -> None:
     """If this fails, shrinking got worse: three events and the smallest sizes are enough."""
     failure = shrunk_case(Subject(Slips), 0)
     assert failure.trace.events == (
-        Submit(0, imported=True, limit=2),
+        Submit(0, imported=True, limit=1),
         Step(),
-        Step(draft_len=0),
+        Step(draft_len=0, late=True),
     )
     assert failure.trace.config == Config(1, 1, 1, 1, vocab_size=2, block_size=1)
     assert failure.divergence.signature == ("comparison", "draft_seq")

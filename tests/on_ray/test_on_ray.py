@@ -1,6 +1,6 @@
 """The same campaign on a Ray cluster; here a local one.
 
-pip install 'draftproof[ray]', then pytest tests/ray
+pip install 'draftproof[ray]', then pytest tests/on_ray
 """
 
 from __future__ import annotations
