@@ -79,9 +79,9 @@ class Machine(LockstepMachine):
             super().happen(event)
 
     @invariant()
-    def states_agree(self) -> None:
+    def all_is_well(self) -> None:
         with self.search.watching():
-            super().states_agree()
+            super().all_is_well()
 
     def teardown(self) -> None:
         with self.search.watching():

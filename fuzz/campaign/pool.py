@@ -130,7 +130,10 @@ class Pool:
         ours, theirs = self._spawn.Pipe()
         arguments = (theirs, str(folder / "case.jsonl"), step_timeout, self.memory)
         process = self._spawn.Process(target=_serve, args=arguments, daemon=True)
+        # The child is not to see Ctrl-C from its first moment on; here it is only put off.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         return _Process(process, ours, folder)
 

@@ -124,8 +124,9 @@ def test_some_of_the_numbers_are_an_error(missing: str) -> None:
     worker = make(CONFIG, "cpu", LENT)
     changes: dict[str, Any] = {missing: None}
     batch = replace(sampled(row(P, 0), r=3), **changes)
+    worker.prepare(batch)
     with pytest.raises(BatchError, match=f"^{missing} is missing, . numbers expected$"):
-        worker.prepare(batch)
+        worker.forward(batch)
 
 
 def test_a_graph_knows_whether_numbers_are_drawn() -> None:

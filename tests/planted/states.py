@@ -97,6 +97,7 @@ def a_slot_lost_in_a_step_that_failed(state: State, history: History) -> State |
 @breaks("I1", WorkerState)
 def a_decoding_request_lost_its_slot_when_its_step_failed(state: State, history: History) -> Any:
     failed = history.batch is not None and history.batch.mode not in UNDONE
+    failed = failed and history.prepared  # before that nothing may have changed, which is I19
     if not failed or history.result is not None or not _owned(state):
         return None
     _, row, _ = history.real[-1]
