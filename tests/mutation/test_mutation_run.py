@@ -85,5 +85,3 @@ def test_a_file_that_is_not_mutated_is_refused() -> None:
     found = mutation("sim/compare.py")
     assert (found.returncode, found.stdout) == (2, "")
     assert "sim/compare.py is not mutated" in found.stderr
-
-
