@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from draftproof.fuzz.cases import Subject
 from draftproof.properties.atomicity import Sites, check_fresh, check_undone
 from draftproof.properties.rank_check import check_ranks, check_survivors, of_rank
-from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Choices, Digits, Seeded
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import choose_config
@@ -88,17 +87,9 @@ def seeded_world(
 ) -> World:
     """Case `index` of a campaign over ranks; the same in every process and on every machine."""
     choices = Seeded(seed * 1_000_000 + index)
-    config = rank_config(choices)
+    config = choose_config(choices)
     count = ranks or 1 + Digits(choices).below(RANKS)
     return simulate_ranks(config, count, choices, EVENTS_PER_CASE, make_engine, agree, disturb)
-
-
-def rank_config(choices: Choices) -> Config:
-    """A small configuration without confidence scheduling, whose buckets would be agreed on too."""
-    while True:
-        config = choose_config(choices)
-        if not config.confidence_scheduling:
-            return config
 
 
 @dataclass(frozen=True, slots=True)

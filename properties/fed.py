@@ -116,7 +116,7 @@ def section_11_padding(history: History) -> None:
 def graph_rows(config: Config, batch: Batch, real: int) -> int:
     """Rows of the graph for a batch of generations, so many of them real; 0: there is none."""
     if batch.verify_budget is not None:
-        shape = captured_shape(config, real, batch.verify_budget)
+        shape = captured_shape(config, (real, batch.verify_budget))
         return shape[0] if shape else 0
     sizes, r = config.graph_batch_sizes, batch.draft_len
     return next((n for n in sizes if n >= (real or 1) and captured(config, n, r)), 0)

@@ -83,6 +83,9 @@ class Plans:
 
     def _check(self, fed: Fed, batch: Batch, event: Step) -> None:
         whole_blocks = batch.draft_len == self.config.max_draft_len
+        if batch.rank_rows is not None and whole_blocks and not any(r.incarnation for r in batch.rows):
+            self._idle(batch)
+            return
         asked = event.age is not None and not event.windows and whole_blocks
         if (fed.look is not None) != asked:
             broken("scheduling", f"by confidence: {asked}", fed.look)
@@ -108,6 +111,17 @@ class Plans:
             broken("snapshot", "uniform windows without one", batch.verify_lens)
         if look is not None and self._old(event.age) is not None:
             broken("snapshot", "one that is ready", look)
+
+    def _idle(self, batch: Batch) -> None:
+        """Nobody's confidences are known on an idle rank: it follows its peers (ranks.py)."""
+        if batch.verify_budget is None:
+            if batch.verify_lens not in (None, (1,) * len(batch.generations)):
+                broken("windows", "an anchor alone for nobody", batch.verify_lens)
+            return
+        if batch.verify_budget or batch.verify_bucket is None:
+            told = f"{batch.verify_budget}, {batch.verify_bucket}"
+            broken("budget", "no draft of an idle rank, and a bucket", told)
+        self._windows(batch, 0, [])
 
     def _old(self, age: int | None) -> Drafted | None:
         """What was drafted so many steps before the drafts that are verified now."""
@@ -167,9 +181,9 @@ class Plans:
         if batch.verify_budget != look.budget:
             broken("budget", look.budget, batch.verify_budget)
         rows, k = real_rows(batch), self.config.max_draft_len
-        shape = captured_shape(self.config, len(rows), look.budget)
+        shape = captured_shape(self.config, (len(rows), look.budget))
         bucket = shape[1] if shape and event.graph else None
-        if batch.verify_bucket != bucket:
+        if batch.rank_rows is None and batch.verify_bucket != bucket:  # else: ranks.py
             broken("bucket", bucket, batch.verify_bucket)
         flat = list(batch.confidences or ())
         if len(flat) != (self.config.max_num_requests + 2) * k:

@@ -10,6 +10,7 @@ from draftproof.properties.asked import Schedule
 from draftproof.properties.atomicity import Sites
 from draftproof.properties.broken import broken
 from draftproof.properties.invariants import Invariants
+from draftproof.properties.planned import Plans
 from draftproof.properties.ranks import check_crossings, check_round
 from draftproof.reference.vocabulary import Collaborators, Config, StepResult
 from draftproof.sim.divergence import Divergence
@@ -74,7 +75,7 @@ def check_ranks(
 
 
 def _rank(run: Run, make: MakeWorker | None, checked: Checked, timeout: float) -> _Rank:
-    watches: list[Watch] = [Invariants(run.config), Schedule(run.config)]
+    watches: list[Watch] = [Invariants(run.config), Schedule(run.config), Plans(run.config)]
     if make is None:
         return _Rank(run, watches, None)
     faults, crossed = Faults(), list[Crossed]()

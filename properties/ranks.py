@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from draftproof.properties.broken import broken
 from draftproof.properties.fed import captured
+from draftproof.properties.windows import captured_shape
 from draftproof.reference.vocabulary import UNDONE, Batch, Config
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.players import Crossed
@@ -33,19 +34,62 @@ def gathered(config: Config, batches: Sequence[Batch]) -> None:
 
 
 def padded(config: Config, batches: Sequence[Batch], graphs: Sequence[bool]) -> None:
-    """All ranks pad for the rank with the most rows, or none does."""
+    """All ranks pad for one graph of one kind, or none does; idle ranks take any kind.
+
+    A plan's windows are those of a bucket, if the configuration has any, whose total is then hit
+    exactly on every rank.
+    """
     real = [sum(row.incarnation > 0 for row in batch.rows) or 1 for batch in batches]
     able = [graph and not batch.contexts for graph, batch in zip(graphs, batches, strict=True)]
-    sizes: list[int | None] = []
-    for batch in batches:
-        fitting = (size for size in config.graph_batch_sizes if size >= max(real))
-        sizes.append(next((n for n in fitting if captured(config, n, batch.draft_len)), None))
-    everybody = all(able) and None not in sizes
-    for rank, batch in enumerate(batches):
-        rows, mode = (sizes[rank], "replay") if everybody else (real[rank], "eager")
-        if (len(batch.rows), batch.mode) != (rows, mode):
-            found = f"{len(batch.rows)} rows, {batch.mode}"
-            broken("I12", f"rank {rank}: {rows} rows, {mode}", found, step=batch.step)
+    follows = [_follows(config, batch) for batch in batches]
+    kinds = {_kind(config, batch) for batch, idle in zip(batches, follows, strict=True) if not idle}
+    kind = min(kinds, default="uniform")
+    shapes = _shapes(config, batches, max(real), kind)
+    everybody = all(able) and None not in shapes and len(kinds) < 2
+    for rank, (batch, shape) in enumerate(zip(batches, shapes, strict=True)):
+        wanted: tuple[object, ...] = (real[rank], "eager", None, "uniform")
+        if everybody and shape is not None:
+            wanted = (shape[0], "replay", shape[1], kind)
+        found = (len(batch.rows), batch.mode, batch.verify_bucket, _kind(config, batch))
+        judged = 4 if everybody or follows[rank] else 3  # else a busy rank's kind is its own
+        if found[:judged] != wanted[:judged]:
+            broken("I12", f"rank {rank}: {_told(wanted)}", _told(found), step=batch.step)
+        bucket = batch.verify_bucket
+        if bucket is not None and sum(batch.verify_lens or ()) != bucket:
+            total = sum(batch.verify_lens or ())
+            broken("I12", f"rank {rank}: {bucket} tokens", total, step=batch.step)
+
+
+def _told(graph: Sequence[object]) -> str:
+    rows, mode, bucket, kind = graph
+    return f"{rows} rows, {mode}, {kind if bucket is None else f'{bucket} tokens'}"
+
+
+def _follows(config: Config, batch: Batch) -> bool:
+    """Whether it is an idle rank that drafts a whole block, as ragged steps do."""
+    idle = not any(row.incarnation for row in batch.rows)
+    return idle and config.confidence_scheduling and batch.draft_len == config.max_draft_len
+
+
+def _kind(config: Config, batch: Batch) -> str:
+    if batch.verify_budget is not None and config.verify_buckets:
+        return "bucket"
+    return "uniform" if batch.verify_lens is None else "ragged"
+
+
+def _shapes(
+    config: Config, batches: Sequence[Batch], rows: int, kind: str
+) -> list[tuple[int, int | None] | None]:
+    """The graph for each rank, by rows and bucket; None where there is none."""
+    if kind == "bucket":
+        steps = [(sum(r.incarnation > 0 for r in b.rows), b.verify_budget or 0) for b in batches]
+        return [captured_shape(config, *steps)] * len(batches)
+    fitting = [size for size in config.graph_batch_sizes if size >= rows]
+    sizes = [
+        next((n for n in fitting if captured(config, n, batch.draft_len)), None)
+        for batch in batches
+    ]
+    return [None if size is None else (size, None) for size in sizes]
 
 
 def check_crossings(

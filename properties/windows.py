@@ -72,20 +72,22 @@ def padded(
     return windows
 
 
-def captured_shape(config: Config, real: int, budget: int) -> tuple[int, int | None] | None:
-    """Rows and token bucket of the graph of a planned step over so many requests.
+def captured_shape(config: Config, *steps: tuple[int, int]) -> tuple[int, int | None] | None:
+    """Rows and token bucket of the one graph that serves the planned steps of all ranks.
 
-    The fewest rows, then the fewest tokens, that hold the largest windows the budget may give; the
-    bucket is None where the configuration has none. None: there is no graph.
+    steps: of each, how many requests and what budget. The fewest rows, then the fewest tokens, that
+    hold the largest windows the budgets may give; the bucket is None where the configuration has
+    none. None: there is no graph.
     """
     fewest, most = limits(config)
-    tokens = real * (1 + fewest) + min(budget, real * (most - fewest))
     for rows in config.graph_batch_sizes:
-        if rows < max(1, real):
+        if rows < max(1, *(real for real, _ in steps)):
             continue
         if not config.verify_buckets:
             return rows, None
-        least = tokens + rows - real
+        least = max(
+            rows + real * fewest + min(budget, real * (most - fewest)) for real, budget in steps
+        )
         for bucket in config.verify_buckets:
             if least <= bucket <= rows * (1 + most):
                 return rows, bucket

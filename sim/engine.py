@@ -25,7 +25,7 @@ from draftproof.sim.events import AnyEvent, Cancel, Pause, Recompute, Step, Subm
 from draftproof.sim.packing import before_target
 from draftproof.sim.requests import Request
 from draftproof.sim.roster import Roster
-from draftproof.sim.scheduling import chunks, cycled, dummies, forced_windows, look
+from draftproof.sim.scheduling import chunks, cycled, dummies, forced_windows, in_turn, look
 from draftproof.sim.snapshots import Snapshots, host_windows, shape_of
 from draftproof.sim.statistics import Tally
 from draftproof.sim.target import prompt_token
@@ -206,9 +206,7 @@ class Engine(Roster):
                 request.drafts = []  # left out of a step: dropped, once and whole
             else:
                 ready.append(view)
-        turn = event.rotate % len(ready) if ready else 0
-        ready = ready[turn:] + ready[:turn]
-        return sorted(ready, key=lambda request: request.decoding)
+        return in_turn(ready, event.rotate)
 
     def _step(self, event: Step) -> Batch:
         self._admit()
@@ -223,7 +221,7 @@ class Engine(Roster):
         tokens = [
             [self._last_token(view), *self._drafts(view, g, r)] for g, view in enumerate(decoding)
         ]
-        seen = look(self.config, event, r, generations, self._seen, self._sources)
+        seen = self._look(event, r, generations)
         planned = seen is not None and seen.confidences is not None and not contexts
         shape = self._shape(r, len(decoding), seen.budget if seen and planned else None)
         generations += dummies(self.config, IDLE_ID, not ready, r)
@@ -255,6 +253,10 @@ class Engine(Roster):
         self.unpacked = rows, reserved, seen
         bucket = shape.tokens if replay and shape and shape.tokens else None
         return replace(before_target(batch), verify_budget=seen.budget, verify_bucket=bucket)
+
+    def _look(self, event: Step, r: int, rows: Sequence[GenerationRow]) -> log.Look | None:
+        """What the host makes of its snapshot; rows: those of the requests that decode."""
+        return look(self.config, event, r, rows, self._seen, self._sources)
 
     def _shape(self, r: int, real: int, budget: int | None) -> Shape | None:
         """The graph of a step over generations; budget: of a planned step."""

@@ -141,8 +141,10 @@ def _choose(simulation: RankSimulation, choices: Choices, submitted: list[int]) 
     event = chosen(rank)
     if isinstance(event, Step):
         steps = [_step(chosen, own) for own in range(len(submitted))]
-        graph = steps[rank].graph  # else hardly ever do all of them want one
-        return Together(tuple(msgspec.structs.replace(step, graph=graph) for step in steps))
+        alike = {"graph": steps[rank].graph}  # else hardly ever do all of them want one
+        if simulation.config.confidence_scheduling and Digits(choices).below(4):
+            alike |= {name: getattr(steps[rank], name) for name in ("draft_len", "age", "windows")}
+        return Together(tuple(msgspec.structs.replace(step, **alike) for step in steps))
     if isinstance(event, Warmup):
         others = msgspec.structs.replace(event, fault=None)
         return Together(tuple(event if own == rank else others for own in range(len(submitted))))

@@ -24,6 +24,13 @@ def chunks(prefilling: Sequence[Request], longest: int, left: int) -> list[Conte
     return made
 
 
+def in_turn(ready: Sequence[Request], rotate: int) -> list[Request]:
+    """The order of a step's rows: whoever's turn it is first, but prompts before the others."""
+    turn = rotate % len(ready) if ready else 0
+    turned = [*ready[turn:], *ready[:turn]]
+    return sorted(turned, key=lambda request: request.decoding)
+
+
 def dummies(config: Config, request_id: int, count: int, r: int) -> list[GenerationRow]:
     """Rows that stand for nobody; their drafts are all 1."""
     return [GenerationRow(request_id, 0, config.max_num_requests, r)] * count

@@ -80,14 +80,21 @@ def host_windows(config: Config, budget: int, rows: Rows) -> list[int]:
 
 
 def shape_of(config: Config, real: int, budget: int) -> Shape | None:
-    """The graph of a planned step over so many requests; tokens 0: any. None: there is none.
-
-    The worker may grant fewer drafts than the budget has, so the largest number decides.
-    """
-    limits = limits_of(config)
-    most = real * (1 + limits.fewest) + min(budget, real * (limits.most - limits.fewest))
+    """The graph of a planned step over so many requests; tokens 0: any. None: there is none."""
     if not config.verify_buckets:
         fitting = [size for size in config.graph_batch_sizes if size >= max(1, real)]
         return Shape(fitting[0], 0) if fitting else None
-    load, widest = Load(real, most), limits.most + 1
-    return agreed_shape([load], config.graph_batch_sizes, config.verify_buckets, widest)
+    return shape_for(config, [load_of(config, real, budget)])
+
+
+def load_of(config: Config, real: int, budget: int) -> Load:
+    """The worker may grant fewer drafts than the budget has, so the largest number decides."""
+    limits = limits_of(config)
+    most = real * (1 + limits.fewest) + min(budget, real * (limits.most - limits.fewest))
+    return Load(real, most)
+
+
+def shape_for(config: Config, loads: Sequence[Load]) -> Shape | None:
+    """The graph with a token bucket that serves every rank's planned step, or None."""
+    widest = limits_of(config).most + 1
+    return agreed_shape(loads, config.graph_batch_sizes, config.verify_buckets, widest)
