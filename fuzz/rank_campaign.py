@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from itertools import count
 from time import perf_counter
 
@@ -14,8 +15,11 @@ from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import NoVerdict
 from draftproof.sim.files import check_writable
 from draftproof.sim.loading import load
+from draftproof.sim.ranks import World
 
 DEFAULT_STEPS = 20_000
+RAGGED = ("steps", "in a bucket of all ranks", "with different budgets", "idle", "beside uniform ones")
+"""What is counted of ragged steps."""
 
 
 def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
@@ -28,7 +32,7 @@ def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
     most_cases, most_steps = arguments.examples, arguments.steps
     if most_cases is None and most_steps is None:
         most_steps = DEFAULT_STEPS
-    steps, crossed, start = 0, 0, perf_counter()
+    steps, crossed, ragged, start = 0, 0, Counter[str](), perf_counter()
     for index in count():
         if index == most_cases or (most_steps is not None and steps >= most_steps):
             break
@@ -42,7 +46,25 @@ def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
         except Divergence as divergence:
             return tell_failure(arguments, subject, trace, divergence)
         crossed += sum(len(step.crossed) for run in world.ranks for step in run.steps)
+        ragged += ragged_steps(world)
     seconds = perf_counter() - start
     print(f"steps            {steps:,} on {arguments.ranks} ranks, {crossed:,} barrier calls")
+    print(f"ragged           {', '.join(f'{ragged[name]:,} {name}' for name in RAGGED)}")
     print(f"no difference found in {seconds:.1f} s, {steps / seconds:,.0f} steps/s")
     return 0
+
+
+def ragged_steps(world: World) -> Counter[str]:
+    """How many steps of ranks were ragged, and in what company; one per rank."""
+    counted: Counter[str] = Counter()
+    for _, steps in world.rounds:
+        batches = [step.batch for step in steps]
+        ragged = [batch for batch in batches if batch.verify_lens is not None]
+        in_bucket = [batch for batch in ragged if batch.verify_bucket and batch.mode == "replay"]
+        idle = [b for b in in_bucket if not any(row.incarnation for row in b.rows)]
+        budgets = {batch.verify_budget for batch in in_bucket}
+        several = len(world.ranks) > 1
+        numbers = (len(ragged), len(in_bucket), len(in_bucket) * (len(budgets) > 1), len(idle))
+        counted["beside uniform ones"] += len(ragged) * (several and len(ragged) < len(batches))
+        counted.update(dict(zip(RAGGED, numbers, strict=False)))
+    return counted

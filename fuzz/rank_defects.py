@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from draftproof.fuzz.rank_cases import RankSubject
 from draftproof.reference.config import padded_size
-from draftproof.reference.ragged import Shape
-from draftproof.reference.vocabulary import Config
-from draftproof.sim.events import Step
+from draftproof.reference.ragged import Shape, agreed_shape
+from draftproof.reference.scheduler import limits_of
+from draftproof.reference.vocabulary import Batch, Config
+from draftproof.sim.events import AnyEvent, Step
 from draftproof.sim.loading import load
 from draftproof.sim.rank_engine import Agreed, RankEngine, Wish, agree, drafted
 from draftproof.sim.ranks import Agree
 from draftproof.sim.run import MakeEngine
+from draftproof.sim.snapshots import load_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,35 @@ class PadsAlone(RankEngine):
     def _shape(self, r: int, real: int, budget: int | None) -> Shape | None:
         shape = super()._shape(r, real, budget)
         own = padded_size(self.config, max(1, real), r)
-        return None if shape is None or own is None else Shape(own, 0)
+        return None if shape is None or own is None else shape._replace(rows=own)
+
+
+class BucketOfOwnBudget(RankEngine):
+    """The rows are those that were agreed on; the bucket is the one that this rank needs."""
+
+    def _shape(self, r: int, real: int, budget: int | None) -> Shape | None:
+        shape = super()._shape(r, real, budget)
+        if shape is None or budget is None or not shape.tokens:
+            return shape
+        load, buckets = load_of(self.config, real, budget), self.config.verify_buckets
+        widest = limits_of(self.config).most + 1
+        return agreed_shape([load], [shape.rows], buckets, widest)
+
+
+class IdleWithoutLayout(RankEngine):
+    """The dummy of an idle rank is a whole block, as if nobody planned."""
+
+    def handle(self, event: AnyEvent) -> Batch | None:
+        if self.follows:
+            self.agreed = replace(self.agreed, kind="uniform")
+        return super().handle(event)
+
+
+def kinds_not_compared(config: Config, wishes: Sequence[Wish]) -> Agreed:
+    """Everybody replays the kind of graph of the first rank that has one."""
+    kind = next((wish.kind for wish in wishes if wish.kind is not None), None)
+    alike = [wish if wish.kind is None else replace(wish, kind=kind) for wish in wishes]
+    return agree(config, alike)
 
 
 def _worker(name: str, kind: str, reports: str, sentence: str) -> RankDefect:
@@ -82,7 +112,7 @@ _EVERY = (
     _worker(
         "idle-rank-miscounts",
         "IdleRankMiscounts",
-        "RANK-8 RANK-9",
+        "RANK-8",
         "an idle rank comes to the barrier with a wrong list of row counts",
     ),
     _worker(
@@ -118,7 +148,23 @@ _EVERY = (
         "pads-alone",
         "a rank pads for its own rows alone",
         engine=PadsAlone,
+    ),
+    RankDefect(
+        "bucket-of-own-budget",
+        "ranks agree on rows, but each takes the token bucket of its own budget",
+        engine=BucketOfOwnBudget,
         reports=("RANK-2",),
+    ),
+    RankDefect(
+        "idle-rank-without-layout",
+        "an idle rank replays without windows where its peers have some",
+        engine=IdleWithoutLayout,
+        reports=("RANK-9",),
+    ),
+    RankDefect(
+        "kinds-not-compared",
+        "ranks replay though some of them plan and others verify whole blocks",
+        agree=kinds_not_compared,
     ),
 )
 

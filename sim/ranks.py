@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,9 @@ from draftproof.sim.faults import SITES
 from draftproof.sim.rank_engine import Agreed, RankEngine, Wish, agree
 from draftproof.sim.rank_events import On, RankEvent, Together
 from draftproof.sim.run import Expected, MakeEngine, Run, Simulation
+
+ALIKE = ("draft_len", "age", "windows")
+"""What makes a step ragged, or not."""
 
 Agree = Callable[[Config, Sequence[Wish]], Agreed]
 
@@ -143,13 +147,20 @@ def _choose(simulation: RankSimulation, choices: Choices, submitted: list[int]) 
         steps = [_step(chosen, own) for own in range(len(submitted))]
         alike = {"graph": steps[rank].graph}  # else hardly ever do all of them want one
         if simulation.config.confidence_scheduling and Digits(choices).below(4):
-            alike |= {name: getattr(steps[rank], name) for name in ("draft_len", "age", "windows")}
+            alike = _kind_of(steps)
         return Together(tuple(msgspec.structs.replace(step, **alike) for step in steps))
     if isinstance(event, Warmup):
         others = msgspec.structs.replace(event, fault=None)
         return Together(tuple(event if own == rank else others for own in range(len(submitted))))
     submitted[rank] += isinstance(event, Submit)
     return On(rank, event)
+
+
+def _kind_of(steps: Sequence[Step]) -> dict[str, Any]:
+    """What all ranks have in common if they are to plan together; each has its own budget."""
+    first = next((step for step in steps if step.age and step.draft_len is None), steps[0])
+    graph = any(step.graph for step in steps)
+    return {"graph": graph, **{name: getattr(first, name) for name in ALIKE}}
 
 
 def _disturbed(event: Together, digits: Digits, one_in: int) -> Together:

@@ -51,7 +51,7 @@ class _IdleBringsOne(Crossing):
 
 
 class IdleRankMiscounts(_Crosses):
-    """An idle rank comes with a list in which every rank has at most one request: RANK-8 RANK-9."""
+    """An idle rank comes with a list in which every rank has at most one request: RANK-8."""
 
     way = _IdleBringsOne
 
