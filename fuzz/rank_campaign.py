@@ -18,8 +18,8 @@ from draftproof.sim.loading import load
 from draftproof.sim.ranks import World
 
 DEFAULT_STEPS = 20_000
-RAGGED = ("steps", "in a bucket of all ranks", "with different budgets", "idle", "beside uniform ones")
-"""What is counted of ragged steps."""
+RAGGED = "steps", "beside uniform ranks", "in an agreed bucket", "by budgets that differ", "idle"
+"""What is counted of ragged steps, the last two of those in a bucket."""
 
 
 def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
@@ -55,16 +55,14 @@ def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
 
 
 def ragged_steps(world: World) -> Counter[str]:
-    """How many steps of ranks were ragged, and in what company; one per rank."""
+    """How many steps were ragged, and in what company; one counts once per rank."""
     counted: Counter[str] = Counter()
     for _, steps in world.rounds:
-        batches = [step.batch for step in steps]
-        ragged = [batch for batch in batches if batch.verify_lens is not None]
-        in_bucket = [batch for batch in ragged if batch.verify_bucket and batch.mode == "replay"]
-        idle = [b for b in in_bucket if not any(row.incarnation for row in b.rows)]
-        budgets = {batch.verify_budget for batch in in_bucket}
-        several = len(world.ranks) > 1
-        numbers = (len(ragged), len(in_bucket), len(in_bucket) * (len(budgets) > 1), len(idle))
-        counted["beside uniform ones"] += len(ragged) * (several and len(ragged) < len(batches))
-        counted.update(dict(zip(RAGGED, numbers, strict=False)))
+        ragged = [step.batch for step in steps if step.batch.verify_lens is not None]
+        filled = [batch for batch in ragged if batch.verify_bucket and batch.mode == "replay"]
+        idle = [batch for batch in filled if not any(row.incarnation for row in batch.rows)]
+        beside = ragged if len(ragged) < len(steps) else []
+        differ = filled if len({batch.verify_budget for batch in filled}) > 1 else []
+        numbers = map(len, (ragged, beside, filled, differ, idle))
+        counted.update(dict(zip(RAGGED, numbers, strict=True)))
     return counted

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from draftproof.fuzz.cases import Subject
 from draftproof.properties.atomicity import Sites, check_fresh, check_undone
 from draftproof.properties.rank_check import check_ranks, check_survivors, of_rank
-from draftproof.sim.choices import Choices, Digits, Seeded
+from draftproof.sim.choices import Digits, Seeded
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import choose_config
 from draftproof.sim.liveness import drain_ranks

@@ -83,7 +83,8 @@ class Plans:
 
     def _check(self, fed: Fed, batch: Batch, event: Step) -> None:
         whole_blocks = batch.draft_len == self.config.max_draft_len
-        if batch.rank_rows is not None and whole_blocks and not any(r.incarnation for r in batch.rows):
+        idle = not any(row.incarnation for row in batch.rows)
+        if batch.rank_rows is not None and idle and whole_blocks:
             self._idle(batch)
             return
         asked = event.age is not None and not event.windows and whole_blocks

@@ -53,16 +53,17 @@ def padded(config: Config, batches: Sequence[Batch], graphs: Sequence[bool]) -> 
         found = (len(batch.rows), batch.mode, batch.verify_bucket, _kind(config, batch))
         judged = 4 if everybody or follows[rank] else 3  # else a busy rank's kind is its own
         if found[:judged] != wanted[:judged]:
-            broken("I12", f"rank {rank}: {_told(wanted)}", _told(found), step=batch.step)
+            told = _told(*wanted[:judged])
+            broken("I12", f"rank {rank}: {told}", _told(*found[:judged]), step=batch.step)
         bucket = batch.verify_bucket
         if bucket is not None and sum(batch.verify_lens or ()) != bucket:
             total = sum(batch.verify_lens or ())
             broken("I12", f"rank {rank}: {bucket} tokens", total, step=batch.step)
 
 
-def _told(graph: Sequence[object]) -> str:
-    rows, mode, bucket, kind = graph
-    return f"{rows} rows, {mode}, {kind if bucket is None else f'{bucket} tokens'}"
+def _told(rows: object, mode: object, bucket: object, kind: object = None) -> str:
+    more = kind if bucket is None else f"{bucket} tokens"
+    return ", ".join(str(part) for part in (f"{rows} rows", mode, more) if part is not None)
 
 
 def _follows(config: Config, batch: Batch) -> bool:

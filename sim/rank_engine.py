@@ -28,6 +28,9 @@ from draftproof.sim.warmups import warmup_rows
 Kind = Literal["uniform", "ragged", "bucket"]
 """Families of graphs: without windows, with any, with windows that fill a token bucket."""
 
+NOBODY = Load(0, 0)
+"""What has to fill a bucket on an idle rank, before padding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -44,7 +47,7 @@ class Wish:
     graph: bool
     fixed: bool = False
     kind: Kind | None = "uniform"
-    load: Load = Load(0, 0)
+    load: Load = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +102,14 @@ class RankEngine(Engine):
     def _kind(self, event: Step, r: int, decoding: list[Request]) -> tuple[Kind | None, Load]:
         """Of a step over generations, and what it has to fill a bucket with."""
         if self.follows:
-            return None, Load(0, 0)
+            return None, NOBODY
         if event.windows and whole_blocks(self.config, r):
-            return "ragged", Load(0, 0)
+            return "ragged", NOBODY
         seen = self._look(event, r, [view.generation(r) for view in decoding])
         if seen is None or seen.confidences is None:
-            return "uniform", Load(0, 0)
+            return "uniform", NOBODY
         if not self.config.verify_buckets:
-            return "ragged", Load(0, 0)
+            return "ragged", NOBODY
         return "bucket", load_of(self.config, len(decoding), seen.budget)
 
     def handle(self, event: AnyEvent) -> Batch | None:

@@ -22,6 +22,8 @@ from draftproof.reference.vocabulary import Batch, Config
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import AnyEvent, Step, Submit
 from draftproof.sim.journal import Fed, Look
+from draftproof.sim.rank_events import On, Together
+from draftproof.sim.ranks import replay_ranks
 from draftproof.sim.run import Run
 
 Corrupt = Callable[[Fed], Fed | None]
@@ -57,7 +59,16 @@ def passing_runs() -> list[Run]:
         scheduled(graph_batch_sizes=(1,), verify_buckets=(2,), sps_table=((2, 90.0),)),
         scheduled(sts_temperatures=(0.1,) * 5),
     ]
-    return [play(config, *START, *steps, *mixed) for config in configs]
+    runs = [play(config, *START, *steps, *mixed) for config in configs]
+    return [*runs, beside_an_idle_rank(configs[0])]
+
+
+def beside_an_idle_rank(config: Config) -> Run:
+    """The idle rank of two: it follows its peer, which plans for a bucket, or verifies whole."""
+    peer = [On(0, event) for event in START if not isinstance(event, Step)]
+    steps = [Step(), Step(), Step(), Step(age=1, budget=2, graph=True), Step(graph=True)]
+    rounds = [Together((step, Step(graph=True))) for step in steps]
+    return replay_ranks(config, 2, [*peer, *rounds]).ranks[1]
 
 
 def with_batch(fed: Fed, **changes: Any) -> Fed:
@@ -230,6 +241,21 @@ def to_the_worse_draft(fed: Fed) -> Fed | None:
     return moved(fed, 0, 1) if second > 3 and first < 5 else None
 
 
+def idle(fed: Fed) -> bool:
+    return fed.batch.rank_rows is not None
+
+
+def idle_rank_verifies(fed: Fed) -> Fed | None:
+    g = len(fed.batch.generations)
+    uniform = idle(fed) and fed.batch.verify_budget is None
+    return with_batch(fed, verify_lens=(2,) * g) if uniform else None
+
+
+def idle_rank_has_a_budget(fed: Fed) -> Fed | None:
+    plans = idle(fed) and fed.batch.verify_budget == 0
+    return with_batch(fed, verify_budget=1) if plans else None
+
+
 CORRUPTIONS: list[tuple[str, Corrupt]] = [
     ("scheduling", not_scheduled),
     ("scheduling", scheduled_unasked),
@@ -258,6 +284,8 @@ CORRUPTIONS: list[tuple[str, Corrupt]] = [
     ("windows", budget_unspent),
     ("windows", to_the_worse_draft),
     ("windows", a_hopeless_draft),
+    ("windows", idle_rank_verifies),
+    ("budget", idle_rank_has_a_budget),
 ]
 
 
