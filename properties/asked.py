@@ -15,6 +15,7 @@ from draftproof.sim.events import AnyEvent, Cancel, Pause, Recompute, Step, Subm
 from draftproof.sim.journal import (
     Answered,
     Asked,
+    Delivered,
     Departed,
     Entry,
     Fed,
@@ -48,7 +49,8 @@ class Schedule:
     def step(self, entries: Sequence[Entry], state: WorkerState | None) -> None:
         """See what the journal gained. Raises Divergence."""
         for entry in entries:
-            self._see(entry)
+            if not isinstance(entry, Delivered):  # frequent, and no event asks for it
+                self._see(entry)
 
     def _see(self, entry: Entry) -> None:
         if isinstance(entry, Asked):

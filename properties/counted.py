@@ -37,18 +37,18 @@ class Counted:
 
     def see(self, entry: Entry) -> None:
         """Take in one entry. Raises Divergence if published statistics are not what they are."""
-        if isinstance(entry, Fed):
+        if isinstance(entry, Delivered):  # the most frequent one comes first
+            b, drafted, verified = self.waiting.pop(entry.incarnation)
+            kinds = self.given.setdefault(entry.incarnation, {})
+            kind = drafted, verified, self.lens[b], len(entry.tokens)
+            kinds[kind] = kinds.get(kind, 0) + 1
+        elif isinstance(entry, Fed):
             self.undone = entry.batch.mode in UNDONE
             self.batch, self.fed = entry.batch, self._fed(entry.batch)
         elif isinstance(entry, Answered) and not self.undone:
             self._answered(entry)
         elif isinstance(entry, Lost):
             self._withheld()
-        elif isinstance(entry, Delivered):
-            b, *own = self.waiting.pop(entry.incarnation)
-            kinds = self.given.setdefault(entry.incarnation, {})
-            kind: Kind = (own[0], own[1], self.lens[b], len(entry.tokens))
-            kinds[kind] = kinds.get(kind, 0) + 1
         elif isinstance(entry, Published):
             self._withheld()
             i20_statistics(self.statistics, entry.statistics)

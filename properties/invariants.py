@@ -59,7 +59,9 @@ class Invariants:
 
     def _see(self, entry: Entry) -> None:
         history = self.history
-        if isinstance(entry, Asked):
+        if isinstance(entry, Delivered):  # the most frequent one comes first
+            check_delivery(history, entry)
+        elif isinstance(entry, Asked):
             if isinstance(entry.event, Step):
                 history.late = entry.event.late
         elif isinstance(entry, Fed):
@@ -69,8 +71,6 @@ class Invariants:
             self._answered(entry)
         elif isinstance(entry, Lost):
             history.withheld()
-        elif isinstance(entry, Delivered):
-            check_delivery(history, entry)
         elif isinstance(entry, Submitted):
             check_submission(history, entry)
         elif isinstance(entry, Departed):

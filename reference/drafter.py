@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from operator import mul
 
 from draftproof.reference.vocabulary import (
@@ -16,6 +15,7 @@ from draftproof.reference.vocabulary import (
 
 TAG_WEIGHTS = tuple(2 * j + 1 for j in range(ROW_COMPONENTS))
 FRAME_CYCLE = 251
+FRAME_WEIGHTS = tuple(range(1, FRAME_CYCLE + 1)) * 2
 
 
 def tag(row: Sequence[int]) -> int:
@@ -30,14 +30,11 @@ def tags_over_stages(stages: Sequence[Frames]) -> list[int]:
     return [count * tag(row) + more for row in rows]
 
 
-@lru_cache(maxsize=FRAME_CYCLE * 64)
-def _frame_weights(first_mod: int, count: int) -> tuple[int, ...]:
-    return tuple((first_mod + i) % FRAME_CYCLE + 1 for i in range(count))
-
-
 def window_sum(first_frame: int, tags: Sequence[int]) -> int:
     """Sum over visible frames f of ((f mod 251) + 1) * tag; `tags` are summed over stages."""
-    return sum(map(mul, _frame_weights(first_frame % FRAME_CYCLE, len(tags)), tags))
+    first = first_frame % FRAME_CYCLE
+    weights = FRAME_WEIGHTS * (1 + len(tags) // FRAME_CYCLE)
+    return sum(map(mul, weights[first : first + len(tags)], tags))
 
 
 def draft_block(

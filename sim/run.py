@@ -28,7 +28,6 @@ from draftproof.sim.faults import Faults as Faults
 from draftproof.sim.faults import Kind, normal
 from draftproof.sim.grammars import automata
 from draftproof.sim.journal import Asked, Journal
-from draftproof.sim.packing import before_target
 from draftproof.sim.snapshots import confidences
 
 MakeEngine = Callable[[Config, Journal], Engine]
@@ -201,7 +200,7 @@ class Simulation:
         self._crossed.clear()
         try:
             faults.at("start")
-            self._model.prepare(before_target(batch))
+            self._model.prepare(batch)  # which is trusted not to look at what the target says
             prepared = True
             if batch.verify_budget is not None:
                 batch = self._plan(batch, broken)
