@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from draftproof.fuzz.cases import Subject
-from draftproof.fuzz.catalogue import ENGINE_DEFECTS
+from draftproof.fuzz.catalogue import CATALOGUE, ENGINE_DEFECTS
 from draftproof.fuzz.rank_cases import RankSubject
 from draftproof.fuzz.rank_defects import RANK_CATALOGUE, RankDefect
 from draftproof.fuzz.supervise import Beacon
@@ -30,7 +30,10 @@ def subject_of(trace: Trace, arguments: argparse.Namespace, beacon: Beacon) -> S
         engine, terms = (RankEngine, agree) if defect is None else (defect.engine, defect.agree)
         timeout, alive = arguments.step_timeout, beacon.beat
         return RankSubject(make, engine, timeout, alive, live=defect is None, agree=terms)
-    return Subject(make, _engine(trace), arguments.step_timeout, beacon.beat, live=True)
+    engine = _engine(trace)
+    # Many a faulty engine leaves a request stuck as well; its trace is about what it stands for.
+    live = trace.engine_defect is None or CATALOGUE[trace.engine_defect].live
+    return Subject(make, engine, arguments.step_timeout, beacon.beat, live)
 
 
 def failure_of(subject: Subject, trace: Trace) -> Divergence | None:

@@ -52,7 +52,7 @@ def check_live(config: Config, events: Sequence[AnyEvent], make_engine: MakeEngi
 def drain(simulation: Simulation) -> int:
     """The steps themselves, at the end of a simulation."""
     engine = simulation.engine
-    engine.settle()
+    simulation.settle()
     for ordinal in long_ones(engine):
         simulation.apply(Cancel(ordinal))
     most = most_steps(engine)
@@ -60,8 +60,7 @@ def drain(simulation: Simulation) -> int:
         if simulation.run.breakdown is not None or not engine.everybody:
             return taken
         simulation.apply(Step())
-        if simulation.run.breakdown is None:
-            engine.settle()
+        simulation.settle()
     raise stuck(engine.everybody[0], most, len(engine.everybody))
 
 
@@ -69,7 +68,7 @@ def drain_ranks(simulation: RankSimulation) -> int:
     """The same for all ranks, which only step together."""
     engines = simulation.engines
     for rank, engine in enumerate(engines):
-        engine.settle()
+        simulation.simulations[rank].settle()
         for ordinal in long_ones(engine):
             simulation.apply(On(rank, Cancel(ordinal)))
     most = max(map(most_steps, engines))
@@ -78,9 +77,8 @@ def drain_ranks(simulation: RankSimulation) -> int:
         if simulation.world.breakdown is not None or not left:
             return taken
         simulation.apply(Together())
-        if simulation.world.breakdown is None:
-            for engine in engines:
-                engine.settle()
+        for own in simulation.simulations:
+            own.settle()
     raise stuck(left[0], most, len(left))
 
 

@@ -120,13 +120,20 @@ class Simulation:
 
     def finish(self) -> Run:
         """Deliver what is still under way; the run is complete."""
+        self._unless_broken(self.engine.settle)
+        self._unless_broken(self.engine.publish)
+        return self.run
+
+    def settle(self) -> None:
+        """Deliver what is still under way, and go on."""
+        self._unless_broken(self.engine.settle)
+
+    def _unless_broken(self, act: Callable[[], None]) -> None:
         if self.run.breakdown is None:
             try:
-                self.engine.settle()
-                self.engine.publish()
+                act()
             except Exception as error:  # noqa: BLE001 - see `apply`
                 self._break_down(error)
-        return self.run
 
     def _apply(self, event: AnyEvent) -> Expected | None:
         self.run.journal.write(Asked(event))

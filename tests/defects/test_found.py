@@ -10,10 +10,12 @@ import pytest
 
 from draftproof.fuzz.cases import Subject
 from draftproof.fuzz.catalogue import CATALOGUE, ENGINE_DEFECTS
+from draftproof.fuzz.cli import main
 from draftproof.fuzz.found import page, shown
 from draftproof.fuzz.rank_cases import RankSubject
 from draftproof.fuzz.rank_defects import RANK_CATALOGUE
 from draftproof.fuzz.reports import NOT_COVERED, PLANTED, reports
+from draftproof.fuzz.supervise import CHILD
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import check
 from draftproof.sim.run import replay
@@ -119,6 +121,19 @@ def test_comparison_alone_is_blind_to_engine_defects(name: str) -> None:
 def test_a_trace_passes_without_its_defect(name: str) -> None:
     """If this fails, a trace shows a fault of the harness, not that of the report."""
     assert sound(name).failure(trace_of(name)) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trace_is_replayed_as_it_was_found(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If this fails, `draftproof replay` tells of another failure than the trace was saved for."""
+    monkeypatch.setenv(CHILD, str(tmp_path / "case.jsonl"))  # in this process, not in a child
+    assert main(["replay", str(DOCS / "traces" / f"{name}.jsonl")]) in (1, 7)
+    oracle, field = trace_of(name).failure or ("", "")
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].split(maxsplit=2)[-1] == oracle
+    assert field in [line.split(maxsplit=1)[-1] for line in told if line.startswith("field")]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ from command import draftproof
 
 from draftproof.fuzz.cases import seeded_case
 from draftproof.fuzz.fault_engines import LostWakeUp
-from draftproof.reference.vocabulary import Config
+from draftproof.reference.vocabulary import Batch, Config
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
 from draftproof.sim.events import AnyEvent, Pause, Step, Submit
@@ -49,6 +49,24 @@ def test_any_schedule_can_be_ended(index: int) -> None:
     """If this fails, some schedule leaves a correct engine stuck, or the bound is too tight."""
     run = seeded_case(4, index)
     check_live(run.config, run.events)
+
+
+class Ruined(Engine):
+    """Raises where the last result is delivered."""
+
+    def settle(self, launched: Batch | None = None) -> None:
+        if launched is None and self.pending is not None:
+            raise ValueError("nobody to deliver to")
+        super().settle(launched)
+
+
+def test_a_run_that_breaks_down_is_left_to_others() -> None:
+    """If this fails, a mistake of the engine ends a campaign, and no trace of it is saved."""
+    events = (Submit(0), Step(late=True))
+    assert check_live(small(), events, Ruined) == 0
+    told = simulated(small(), *events, make_engine=Ruined).finish().breakdown
+    assert told is not None
+    assert told.signature == ("exception", "ValueError")
 
 
 def test_a_lost_wake_up_is_told_by_name() -> None:
