@@ -161,7 +161,8 @@ class Summary:
             f"{self.idle_steps:,} idle, {self.late:,} late",
             f"requests         {self.requests:,}: {gone or 'none departed'}; "
             f"{self.same_ids:,} under an id used before, {self.resets:,} reset",
-            f"draft lengths    {len(self.transitions):,} transitions r -> r': {lengths or 'none'}",
+            f"draft lengths    {len(self.transitions):,} different transitions r -> r': "
+            f"{lengths or 'none'}",
             f"                 {self.returns:,} times positive -> zero -> positive",
             f"accepted drafts  {accepted or 'none'}",
             *count_lines(self.counts, self.wasted),

@@ -24,6 +24,13 @@ class Options(NamedTuple):
     graphs: bool
 
 
+def device_named(name: str) -> torch.device:
+    """The device "cpu" or "cuda", or one of several. Raises ValueError if it is not there."""
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError(f"device {name!r}: torch {torch.__version__} finds no GPU here")
+    return torch.device(name)
+
+
 def read_options(**given: str) -> Options:
     """Options by their names. Raises ValueError for an unknown one, or an unknown value."""
     for name, value in given.items():

@@ -18,7 +18,7 @@ from draftproof.gpu.guided import is_guided
 from draftproof.gpu.inputs import Inputs, int_tensor
 from draftproof.gpu.memory import allocate
 from draftproof.gpu.operations import Accepted, Counters, Prompt, Verified
-from draftproof.gpu.options import Options, read_options
+from draftproof.gpu.options import Options, device_named, read_options
 from draftproof.gpu.planning import Ask, Planner
 from draftproof.gpu.publish import publish
 from draftproof.gpu.slots import Changes, SlotMap, is_dummy
@@ -43,9 +43,10 @@ def make(config: Config, device: str, collaborators: Collaborators, **options: s
     Options: dtype, that of the windows, "bfloat16" (default) or "float32", which both hold every
     component exactly; kernels, "eager" (default) or "triton": torch's operations or Triton kernels,
     interpreted on a CPU; graphs, "off" (default) or "on": steps of mode "replay" replay a captured
-    graph, on a CPU recorded calls. Raises ValueError for another option or value.
+    graph, on a CPU recorded calls. Raises ValueError for another option or value, or
+    for a device that is not there.
     """
-    return DSparkWorker(config, torch.device(device), collaborators, read_options(**options))
+    return DSparkWorker(config, device_named(device), collaborators, read_options(**options))
 
 
 class DSparkWorker(DraftWorker):

@@ -50,8 +50,12 @@ def decode_header(line: bytes, form: str, version: int, name: str) -> dict[str, 
 def check_writable(directory: Path) -> None:
     """Raise UsageError, before any work is done, if nothing could be saved there."""
     probe = directory / f".probe.{os.getpid()}"
-    write_whole(b"", probe)
-    probe.unlink()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"{directory}: cannot be written: {error.strerror}") from error
 
 
 def write_whole(data: bytes, path: Path) -> None:

@@ -21,7 +21,8 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     beacon.show(trace)
     divergence = failure_of(subject, trace)
     if divergence is None:
-        print(f"{arguments.trace}: {len(trace.events)} events, nothing goes wrong")
+        tested = arguments.implementation or trace.implementation or "engine and model alone"
+        print(f"{arguments.trace}: {len(trace.events)} events, nothing goes wrong ({tested})")
         return 0
     print("\n".join(failure_report(divergence, trace, arguments.trace)))
     return divergence.exit_code

@@ -185,6 +185,7 @@ def test_replay_runs_the_given_implementation_instead_of_the_traces(folder: Path
     save(Trace(checked(small()), (Step(),) * 3, "faulty.py:Wrong"), folder / "t.jsonl")
     assert draftproof("replay", "t.jsonl", cwd=folder).returncode == 1
     fixed = draftproof("replay", "t.jsonl", "--implementation", MODEL, cwd=folder)
-    assert (fixed.returncode, fixed.stdout) == (0, "t.jsonl: 3 events, nothing goes wrong\n")
+    told = f"t.jsonl: 3 events, nothing goes wrong ({MODEL})\n"
+    assert (fixed.returncode, fixed.stdout) == (0, told)
     later = draftproof("replay", "t.jsonl", "-o", "after=4", cwd=folder)
     assert later.returncode == 0

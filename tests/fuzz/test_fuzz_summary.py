@@ -130,7 +130,8 @@ def test_the_summary_as_people_read_it() -> None:
         "cases            1",
         "steps            6: 3 mixed, 0 ragged, 0 sampled, 1 warm-ups, 0 failed, 0 idle, 0 late",
         "requests         3: none departed; 0 under an id used before, 1 reset",
-        "draft lengths    5 transitions r -> r': 1 down, 1 from zero, 10 same, 2,000 to zero, 1 up",
+        "draft lengths    5 different transitions r -> r': "
+        "1 down, 1 from zero, 10 same, 2,000 to zero, 1 up",
         "                 0 times positive -> zero -> positive",
         "accepted drafts  0: 2  1: 4  2: 3  3: 1",
         "drafts           18 drafted, 18 verified, 9 accepted; 0 verified for nobody",

@@ -25,6 +25,14 @@ def test_options() -> None:
         make(config, "cpu", friends, dtype="int8")
 
 
+def test_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, somebody without a GPU reads of pinned memory instead."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    friends = Collaborators(lambda seam: None, lambda *_: ([], []))
+    with pytest.raises(ValueError, match=r"device 'cuda': torch \S+ finds no GPU here"):
+        make(Config(3, 8, 2, 4), "cuda", friends)
+
+
 TOO_LATE = [
     ({"hidden": None}, "hidden is missing, 56 numbers expected"),
     ({"hidden": array("b", [0])}, "hidden has 1 numbers, 56 expected"),

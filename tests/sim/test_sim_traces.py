@@ -161,8 +161,10 @@ def test_a_folder_is_tried_before_any_work_is_done(tmp_path: Path) -> None:
     check_writable(tmp_path / "new")
     assert list((tmp_path / "new").iterdir()) == []
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError):
-        check_writable(tmp_path / "file")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError) as info:
+            check_writable(folder)
+        assert str(info.value).startswith(f"{folder}: cannot be written: ")
 
 
 def test_a_write_that_fails_half_way_keeps_the_old_file(
