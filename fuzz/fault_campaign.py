@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from draftproof.fuzz.measuring import Record
 from draftproof.fuzz.rank_cases import RANKS, Behind, RankSubject, behind, seeded_world
+from draftproof.fuzz.refused import refuse
+from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.faults import SITES
 from draftproof.sim.ranks import World
 
@@ -17,13 +19,15 @@ DISTURB = 6
 
 @dataclass(slots=True)
 class Table:
-    """What was injected, and what was compared behind it. steps: forwards, each rank's counted."""
+    """What was injected, and what was compared behind it. steps: forwards, each rank's counted;
+    refused: configurations that the factory does not support, by its reason."""
 
     injected: Counter[tuple[str, str]] = field(default_factory=Counter)
     behind: Behind = field(default_factory=Behind)
     worlds: Counter[int] = field(default_factory=Counter)
     steps: int = 0
     faults_without_seam: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
 
     def add(self, world: World, found: Behind) -> None:
         """Count one world that passed."""
@@ -48,17 +52,22 @@ def run_campaign(
     begin: Callable[[World], None] = lambda world: None,
     table: Table | None = None,
 ) -> Table:
-    """So many steps. `begin` is called before each world is judged. Raises the first Divergence."""
+    """So many steps. `begin` is called before each world is judged. Raises the first Divergence,
+    and ImplementationError if the factory supports no configuration."""
     assert subject.make is not None
     table, index = table or Table(), 0
     while table.steps < steps:
         world = seeded_world(seed, index, 1 + index % RANKS, disturb=DISTURB)
         begin(world)
-        checked = subject.judge_world(world)
+        index += 1
+        try:
+            checked = subject.judge_world(world)
+        except ConfigError as error:
+            refuse(table.refused, error, table.steps)
+            continue
         table.steps += checked.steps
         table.faults_without_seam += checked.faults_without_seam
         table.add(world, behind(world, subject.make))
-        index += 1
     return table
 
 

@@ -10,7 +10,9 @@ from time import perf_counter
 from draftproof.fuzz.collector import calm_collector
 from draftproof.fuzz.rank_cases import RankSubject, seeded_world
 from draftproof.fuzz.rank_failures import tell_failure, trace_of
+from draftproof.fuzz.refused import refusals, refuse
 from draftproof.fuzz.supervise import Beacon
+from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import NoVerdict
 from draftproof.sim.files import check_writable
@@ -32,7 +34,8 @@ def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
     most_cases, most_steps = arguments.examples, arguments.steps
     if most_cases is None and most_steps is None:
         most_steps = DEFAULT_STEPS
-    steps, crossed, ragged, start = 0, 0, Counter[str](), perf_counter()
+    steps, crossed, start = 0, 0, perf_counter()
+    ragged, refused = Counter[str](), Counter[str]()
     for index in count():
         if index == most_cases or (most_steps is not None and steps >= most_steps):
             break
@@ -45,11 +48,15 @@ def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
             steps += subject.judge_world(world).steps
         except Divergence as divergence:
             return tell_failure(arguments, subject, trace, divergence)
+        except ConfigError as error:
+            refuse(refused, error, steps)
+            continue
         crossed += sum(len(step.crossed) for run in world.ranks for step in run.steps)
         ragged += ragged_steps(world)
     seconds = perf_counter() - start
     print(f"steps            {steps:,} on {arguments.ranks} ranks, {crossed:,} barrier calls")
     print(f"ragged           {', '.join(f'{ragged[name]:,} {name}' for name in RAGGED)}")
+    print("".join(f"{line}\n" for line in refusals(refused)), end="")
     print(f"no difference found in {seconds:.1f} s, {steps / seconds:,.0f} steps/s")
     return 0
 

@@ -19,6 +19,7 @@ from typing import Any
 from draftproof.fuzz.rank_cases import seeded_world
 from draftproof.properties.broken import broken
 from draftproof.properties.rank_check import lent_to_rank
+from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.faults import Faults
 from draftproof.sim.loading import load
@@ -103,7 +104,7 @@ def _gather(peers: Peers, expected: Expected) -> None:
 def main(given: dict[str, Any]) -> int:
     """Exit code 0, or 1 with a report."""
     rank, ranks, folder = given["rank"], given["ranks"], Path(given["folder"])
-    steps = 0
+    steps = refused = 0
     with (folder / f"stack-{rank}").open("w") as stack:
         faulthandler.dump_traceback_later(START + given["patience"], file=stack)
         make = load(given["implementation"], "cpu", given["options"])
@@ -113,6 +114,8 @@ def main(given: dict[str, Any]) -> int:
             faulthandler.dump_traceback_later(given["patience"], file=stack)
             try:
                 steps += play(world, peers, make)
+            except ConfigError:  # as the factories of all ranks do, so nobody waits
+                refused += 1
             except Divergence as divergence:
                 divergence.rank = rank
                 (folder / f"report-{rank}").write_text(f"case         {index}\n{divergence}\n")
@@ -120,6 +123,7 @@ def main(given: dict[str, Any]) -> int:
         peers.leave()
         faulthandler.cancel_dump_traceback_later()
     (folder / f"steps-{rank}").write_text(str(steps))
+    (folder / f"refused-{rank}").write_text(str(refused))
     return 0
 
 

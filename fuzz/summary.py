@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from draftproof.fuzz.refused import refusals
 from draftproof.properties.counted import Counted
 from draftproof.reference.vocabulary import NO_PENALTIES, UNDONE, ContextRow
 from draftproof.sim.journal import (
@@ -188,8 +189,7 @@ class Summary:
                 f"                 {self.faults_without_seam:,} faults at seams that the "
                 "implementation never calls; their cases end there"
             )
-        for reason, count in self.refused.most_common():
-            lines.append(f"                 {count:,} cases that the factory refused: {reason}")
+        lines += refusals(self.refused)
         return lines
 
 

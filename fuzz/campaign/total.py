@@ -10,6 +10,7 @@ from draftproof.fuzz.campaign.corpus import Corpus, name_of
 from draftproof.fuzz.campaign.minimal import Element, head_that_covers
 from draftproof.fuzz.campaign.pool import Failed
 from draftproof.fuzz.coverage.tally import Coverage
+from draftproof.fuzz.refused import refusals
 from draftproof.sim.traces import Trace, decode
 
 
@@ -71,6 +72,5 @@ class Total:
             *coverage.lines(),
             f"not checked      {unchecked}",
         ]
-        for reason, count in self.refused.most_common():
-            lines.append(f"                 {count:,} cases that the factory refused: {reason}")
+        lines += refusals(self.refused)
         return lines

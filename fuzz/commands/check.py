@@ -12,11 +12,12 @@ from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.collector import calm_collector
 from draftproof.fuzz.failures import examine, save_new
 from draftproof.fuzz.rank_campaign import campaign_of_ranks
+from draftproof.fuzz.refused import refuse
 from draftproof.fuzz.summary import Summary
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.errors import ImplementationError, NoVerdict
+from draftproof.sim.errors import NoVerdict
 from draftproof.sim.files import check_writable
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import Checked
@@ -25,8 +26,6 @@ from draftproof.sim.traces import Trace
 
 TWICE_EVERY = 20
 """One case in so many is run twice, so that non-determinism is itself found."""
-MOST_REFUSED = 100
-"""Configurations that a factory may refuse before it has accepted one."""
 DEFAULT_STEPS = 20_000
 LEAST_STEPS = 1_000
 """Steps below which `--minutes` alone gives no verdict."""
@@ -90,7 +89,7 @@ def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
         try:
             summary.add(case, _judge(subject, case, index))
         except ConfigError as error:
-            _refuse(summary, str(error))
+            refuse(summary.refused, error, summary.cases)
         except Divergence as divergence:
             _tell_failure(arguments, subject, beacon, trace, divergence, index)
             return divergence.exit_code
@@ -107,15 +106,6 @@ def _judge(subject: Subject, case: Run, index: int) -> Checked:
     if index % TWICE_EVERY == 0:
         subject.judge(case)
     return subject.judge(case)
-
-
-def _refuse(summary: Summary, reason: str) -> None:
-    """The factory does not support a configuration; it must support some."""
-    summary.refused[reason] += 1
-    if not summary.cases and sum(summary.refused.values()) == MOST_REFUSED:
-        raise ImplementationError(
-            f"the factory refused each of {MOST_REFUSED} configurations, the last with: {reason}"
-        )
 
 
 def _trace(arguments: argparse.Namespace, case: Run) -> Trace:

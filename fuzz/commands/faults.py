@@ -13,6 +13,7 @@ from draftproof.fuzz.rank_cases import RankSubject
 from draftproof.fuzz.rank_defects import RANK_CATALOGUE
 from draftproof.fuzz.rank_failures import tell_failure, trace_of
 from draftproof.fuzz.rank_measuring import measure_ranks
+from draftproof.fuzz.refused import refusals
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import UsageError
@@ -54,6 +55,7 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     seconds = perf_counter() - start
     faults, missed = table.injected.total(), table.missed
     print(f"{table.steps:,} steps, {faults:,} faults, nothing wrong, in {seconds:.0f} s")
+    print("".join(f"{line}\n" for line in refusals(table.refused)), end="")
     if table.faults_without_seam:
         print(f"{table.faults_without_seam:,} faults at seams that the implementation never calls")
     if arguments.write is not None:

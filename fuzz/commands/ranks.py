@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
+from draftproof.sim.errors import ImplementationError
 from draftproof.sim.loading import load
 
 DISTURB = 6
@@ -73,7 +74,13 @@ def _tell(arguments: argparse.Namespace, codes: list[int | None], folder: Path) 
     ranks = range(len(codes))
     if not any(codes) and None not in codes:
         steps = sum(int(_text(folder / f"steps-{rank}")) for rank in ranks)
-        print(f"{arguments.examples} cases, {steps:,} steps on {len(codes)} processes: they agree")
+        refused = int(_text(folder / "refused-0"))
+        cases = arguments.examples - refused
+        if not cases:
+            raise ImplementationError(f"the factory refused each of {refused} configurations")
+        print(f"{cases} cases, {steps:,} steps on {len(codes)} processes: they agree")
+        if refused:
+            print(f"{refused} cases that the factory refused")
         return 0
     for rank, code in zip(ranks, codes, strict=True):
         state = "hangs" if code is None else f"ended with {code}"

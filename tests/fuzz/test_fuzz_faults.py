@@ -74,3 +74,38 @@ def test_the_record_of_a_defect_of_ranks() -> None:
     assert record["found"]
     assert record["minimal_events"]["0"] <= 4
     assert record["seeded"]["0"] > 0
+
+
+def factory(folder: Path, condition: str) -> str:
+    """The model, from a factory that refuses some configurations."""
+    (folder / "picky.py").write_text(
+        "from draftproof.reference.model import Model\n"
+        "from draftproof.reference.vocabulary import ConfigError\n"
+        "def make(config, device, collaborators, **options):\n"
+        f"    if {condition}:\n"
+        "        raise ConfigError('not this one')\n"
+        "    return Model(config, collaborators)\n"
+    )
+    return "picky.py:make"
+
+
+def test_a_worker_may_refuse_configurations_on_ranks(tmp_path: Path) -> None:
+    """If this fails, a worker that supports less than all is said to have diverged."""
+    some = factory(tmp_path, "config.use_rejection_sampling")
+    for command, code in (
+        (("check", "--ranks", 2, "--examples", 12), 0),
+        (("faults", "--steps", 400), 6),  # too short to inject every fault
+        (("ranks", "--processes", 2, "--examples", 4), 0),
+    ):
+        done = draftproof(*command, "--implementation", some, cwd=tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert "cases that the factory refused" in done.stdout
+
+
+def test_one_that_refuses_them_all_is_no_worker(tmp_path: Path) -> None:
+    """If this fails, a campaign that checked nothing passes, or says that ranks disagree."""
+    none = factory(tmp_path, "True")
+    for command in (("check", "--ranks", 2), ("faults",), ("ranks", "--examples", 2)):
+        done = draftproof(*command, "--implementation", none, cwd=tmp_path)
+        assert done.returncode == 4, done.stdout + done.stderr
+        assert "the factory refused each of" in done.stderr
