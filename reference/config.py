@@ -23,18 +23,20 @@ def checked(config: Config) -> Config:
             f"block_size {config.block_size} differs from max_draft_len {k}: "
             "DSpark drafts a whole block, so set both to the same number"
         )
-    schedule = config.draft_len_schedule
-    if config.confidence_scheduling and (schedule is not None or config.max_concurrency):
+    schedule, concurrency = config.draft_len_schedule, config.max_concurrency
+    if config.confidence_scheduling and (schedule, concurrency) != (None, None):
         raise ConfigError(
             "confidence_scheduling chooses the verify windows itself: "
             "remove draft_len_schedule and max_concurrency, or switch it off"
         )
     check_verification(config)
     _check_sampling(config)
-    if schedule is not None and config.max_concurrency is not None:
+    if schedule is not None and concurrency is not None:
         raise ConfigError("draft_len_schedule and max_concurrency both set: keep one of them")
-    if config.max_concurrency is not None:
-        schedule = ((config.max_concurrency, k),)
+    if concurrency is not None and concurrency < 1:
+        raise ConfigError(f"max_concurrency {concurrency} must be at least 1, or absent: no limit")
+    if concurrency is not None:
+        schedule = ((concurrency, k),)
     if schedule is not None:
         schedule = checked_schedule(schedule, k)
     return replace(config, block_size=k, draft_len_schedule=schedule, max_concurrency=None)

@@ -52,7 +52,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"draft_len_schedule": ((0, 3),)},
         "draft_len_schedule threshold 0 must be at least 1",
     ),
-    ({"max_concurrency": 0}, "draft_len_schedule threshold 0 must be at least 1"),
+    ({"max_concurrency": 0}, "max_concurrency 0 must be at least 1, or absent: no limit"),
+    (
+        {"confidence_scheduling": True, "max_concurrency": 0},
+        "confidence_scheduling chooses the verify windows itself: "
+        "remove draft_len_schedule and max_concurrency, or switch it off",
+    ),
     (
         {"draft_len_schedule": ((1, 3), (2, 4))},
         "draft_len_schedule value 4 at threshold 2 must lie in 0..3, "
