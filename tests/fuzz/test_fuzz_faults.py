@@ -91,11 +91,11 @@ def factory(folder: Path, condition: str) -> str:
 
 def test_a_worker_may_refuse_configurations_on_ranks(tmp_path: Path) -> None:
     """If this fails, a worker that supports less than all is said to have diverged."""
-    some = factory(tmp_path, "config.use_rejection_sampling")
+    some = factory(tmp_path, "config.max_draft_len % 2")
     for command, code in (
         (("check", "--ranks", 2, "--examples", 12), 0),
         (("faults", "--steps", 400), 6),  # too short to inject every fault
-        (("ranks", "--processes", 2, "--examples", 4), 0),
+        (("ranks", "--processes", 2, "--examples", 6), 0),
     ):
         done = draftproof(*command, "--implementation", some, cwd=tmp_path)
         assert done.returncode == code, done.stdout + done.stderr
