@@ -6,7 +6,6 @@ Only facts of the journal go in; neither the engine nor the model is asked.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import accumulate
 
 from draftproof.reference.vocabulary import (
@@ -108,10 +107,12 @@ def tagged(row: ContextRow | GenerationRow, width: int, step: int) -> bytes:
     return b"".join([own + two(position) + rest for position in range(first, first + width)])
 
 
-@lru_cache(maxsize=128 * 128)
+DIGITS = [bytes((low, high)) for high in range(128) for low in range(128)]
+
+
 def two(number: int) -> bytes:
     """A number as two base-128 digits, low digit first."""
-    return bytes((number % 128, number // 128 % 128))
+    return DIGITS[number % (128 * 128)]
 
 
 RealRow = tuple[int, ContextRow | GenerationRow, Life]

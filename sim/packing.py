@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import fields, replace
-from functools import lru_cache
 from typing import Any
 
 from draftproof.reference.vocabulary import Batch
@@ -27,10 +26,12 @@ def hidden_rows(spans: Iterable[tuple[int, int, int]], step: int) -> array[int]:
     return array("b", bytes(packed))
 
 
-@lru_cache(maxsize=128 * 128)
+_TWO = tuple(bytes((number & 127, number >> 7)) for number in range(1 << 14))
+
+
 def two(number: int) -> bytes:
     """A number as two base-128 digits, low digit first; what does not fit is cut off."""
-    return bytes((number & 127, number >> 7 & 127))
+    return _TWO[number & 0x3FFF]
 
 
 def before_target(batch: Batch) -> Batch:
