@@ -25,7 +25,8 @@ bench: $(READY)
 lossless: $(READY)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m draftproof.fuzz.lossless --write docs/lossless.md $(ARGS)
 
-# Every night: which mutants of worker, model and engine nothing sees (docs/mutation.md).
+# By hand, in an hour or so: which mutants of worker, model and engine nothing sees (writes
+# docs/mutation.md).
 mutation: $(READY)
 	$(VENV)/bin/python -m draftproof.fuzz.mutation --save docs $(ARGS)
 
