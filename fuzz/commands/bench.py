@@ -37,7 +37,7 @@ PARTS: dict[str, Measure] = {
     drivers.PART: lambda sizes, make, device: drivers.measure(sizes, make),
     kernels.PART: lambda sizes, make, device: kernels.measure(sizes, device),
 }
-DURATIONS = {"failures": "half an hour", "memory": "some minutes"}
+DURATIONS = {"failures": "some minutes", "memory": "some minutes"}
 
 
 def run(arguments: argparse.Namespace) -> int:
