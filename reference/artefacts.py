@@ -34,6 +34,7 @@ def check_verification(config: Config) -> None:
                     f"switch it on, or remove {name}"
                 )
         return
+    _check_whole_numbers(config)
     _check_limits(config)
     _check_buckets(config)
     if config.sts_temperatures is not None:
@@ -45,6 +46,21 @@ def check_verification(config: Config) -> None:
 def most_tokens(config: Config) -> int:
     """Token rows of the largest step without contexts: S * (K + 1)."""
     return config.max_num_requests * (config.max_draft_len + 1)
+
+
+def _check_whole_numbers(config: Config) -> None:
+    """Half a token is none, and a count that is no number would be above and below nothing."""
+    named: list[tuple[str, object]] = [
+        ("min_verify_len", config.min_verify_len),
+        ("max_verify_len", config.max_verify_len),
+        *(("verify_buckets entry", bucket) for bucket in config.verify_buckets),
+        *(("sps_table token count", tokens) for tokens, _ in config.sps_table or ()),
+    ]
+    if config.verify_budget is not None:
+        named.append(("verify_budget", config.verify_budget))
+    for name, value in named:
+        if not isinstance(value, int):
+            raise ConfigError(f"{name} {value} must be a whole number")
 
 
 def _check_limits(config: Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -130,3 +131,22 @@ def test_what_works_is_left_alone(settings: dict[str, Any]) -> None:
     accepted = checked(config(**settings))
     for name, value in settings.items():
         assert getattr(accepted, name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("min_verify_len", 1.5, "min_verify_len 1.5"),
+        ("max_verify_len", 2.5, "max_verify_len 2.5"),
+        ("verify_budget", float("nan"), "verify_budget nan"),
+        ("verify_budget", 1.5, "verify_budget 1.5"),
+        ("verify_buckets", (4.5,), "verify_buckets entry 4.5"),
+        ("sps_table", ((1.5, 9.0),), "sps_table token count 1.5"),
+    ],
+)
+def test_counts_are_whole_numbers(name: str, value: Any, told: str) -> None:
+    """If this fails, a slip of the pen plans windows by half a token."""
+    settings: dict[str, Any] = {name: value}
+    config = replace(Config(3, 8, 2, 4, confidence_scheduling=True), **settings)
+    with pytest.raises(ConfigError, match=f"^{told} must be a whole number$"):
+        checked(config)
