@@ -104,7 +104,7 @@ class _Served:
         self.incarnations |= {row.request_id: row.incarnation for row in batch.rows}
 
     def plan(self, batch: Batch) -> list[int]:
-        """As of a worker; the batch's own windows if it has no such method."""
+        """As of a worker that plans; every one of the catalogue does."""
         windows: list[int] = self.worker.plan(batch)  # type: ignore[attr-defined]  # optional
         return windows
 
