@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -130,7 +131,9 @@ class Pool:
         ours, theirs = self._spawn.Pipe()
         arguments = (theirs, str(folder / "case.jsonl"), step_timeout, self.memory)
         process = self._spawn.Process(target=_serve, args=arguments, daemon=True)
-        # The child is not to see Ctrl-C from its first moment on; here it is only put off.
+        # The child is not to see Ctrl-C from its first moment on; here it is only put off. The
+        # resource tracker, which the first child needs, unblocks SIGINT as it starts.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         process.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
