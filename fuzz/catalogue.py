@@ -174,6 +174,18 @@ WORKER_DEFECTS = (
         "the most likely tokens are tested as if they were drawn from p",
     ),
     _worker(
+        "half-precision",
+        "sampling:HalfPrecision",
+        "",
+        "the target's probabilities are rounded to half precision",
+    ),
+    _worker(
+        "rows-beyond-eight",
+        "drafting:RowsBeyondEight",
+        "",
+        "the ninth row and those behind it are drafted from nowhere",
+    ),
+    _worker(
         "grammar-not-rolled-back",
         "guided:GrammarNotRolledBack",
         "GRAM-1",

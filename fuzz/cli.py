@@ -69,6 +69,13 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     check.add_argument("--examples", type=_positive, metavar="N", help="cases to check")
     check.add_argument("--steps", type=_positive, metavar="N", help="steps to check (20000)")
     check.add_argument("--minutes", type=_time, metavar="M", help="time to check for at most")
+    check.add_argument(
+        "--least",
+        type=_positive,
+        default=1_000,
+        metavar="N",
+        help="steps without which running out of time is no verdict (1000)",
+    )
     check.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the schedules (0)")
     check.add_argument("--ranks", type=_ranks, default=0, metavar="N", help="on so many ranks")
 
@@ -109,6 +116,13 @@ def _add_explore(explore: argparse.ArgumentParser) -> None:
         )
     explore.add_argument("--seam", default="draft", help="where a step may fail, or none (draft)")
     explore.add_argument("--subsets", action="store_true", help="any subset in each batch")
+    explore.add_argument(
+        "--expect",
+        type=_positive,
+        nargs=3,
+        metavar=("EDGES", "STATES", "MODELS"),
+        help="exact counts, else exit code 6",
+    )
     explore.add_argument(
         "--all-names", action="store_true", help="tell states apart that differ in names alone"
     )

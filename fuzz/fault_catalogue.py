@@ -57,6 +57,18 @@ FAULT_WORKERS = (
         "after an exception the attention is still set up for the drafter",
     ),
     worker_defect(
+        "attention-restored-early",
+        "disturbed:AttentionRestoredEarly",
+        "",
+        "the drafter runs while the attention is set up for the target",
+    ),
+    worker_defect(
+        "clean-up-stops-short",
+        "disturbed:CleanUpStopsShort",
+        "",
+        "a clean-up that fails leaves the attention set up for the drafter",
+    ),
+    worker_defect(
         "clean-up-hides-the-error",
         "disturbed:CleanUpHidesTheError",
         "EXC-3",

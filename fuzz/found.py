@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from draftproof.fuzz.measuring import Record, spread, told
-from draftproof.fuzz.reports import NOT_COVERED, WAITS, Report, defects_of, reports
+from draftproof.fuzz.rank_defects import RANK_CATALOGUE
+from draftproof.fuzz.reports import NOT_COVERED, Report, defects_of, reports
 from draftproof.fuzz.serving import SHOWN
 
 Records = Mapping[str, Record]
@@ -26,8 +27,8 @@ VERDICTS = {
 
 COUNTS = """\
 Of {urgent} public reports that need nothing but events, {found} are found. The other {left} are
-listed below with the reason, {waiting} of them because a mechanism is still to come. Reports that
-need a model of memory, or distributions, are not counted."""
+listed below with the reason. Reports that need a model of memory, or distributions, are not
+counted."""
 
 INTRODUCTION = """\
 # Public bug reports, and what finds them
@@ -37,7 +38,8 @@ INTRODUCTION = """\
 **{silent} of {asked} ({share:.0%}) did not show in the output**: every request was sent exactly
 what the target says, however wrong the state was, and only acceptance, and so speed, suffers.
 {law} more can only be seen in statistics over many outputs. Faults of several ranks are not counted
-here: their output is not looked at.
+here: of these *output* says whether a rank waits for ever at the drafter's barrier, or a request is
+sent a wrong token; what the target's own collectives do is not modelled.
 
 Each row is a fault of the report's kind, planted in the worker or in the serving engine. *Steps*
 are checked forwards until random schedules find it: the median over its seeds. *Events* is the
@@ -60,14 +62,11 @@ def page(records: Records) -> str:
     lines = [_introduction(urgent, found, records)]
     for group, members in groupby(found, key=lambda report: report.group):
         lines += [f"## {group}", "", *_table(list(members), records), ""]
-    waiting = {i: why for i, why in NOT_COVERED.items() if why.startswith(WAITS)}
-    others = {i: why for i, why in NOT_COVERED.items() if i not in waiting}
     unmeasured = {r.id: "was not measured" for r in urgent if r not in found}
     unmeasured = {i: why for i, why in unmeasured.items() if i not in NOT_COVERED}
     for title, listed in (
         ("Not measured", unmeasured),
-        ("Waiting for a mechanism", waiting),
-        ("Not about anything that is here", others),
+        ("Not about anything that is here", NOT_COVERED),
     ):
         if listed:
             lines += [f"## {title}", "", *_reasons(listed), ""]
@@ -85,12 +84,10 @@ def _plainest(cases: list[Record]) -> str:
 
 
 def _introduction(urgent: list[Report], found: list[Report], records: Records) -> str:
-    verdicts = [shown(report, records) for report in found]
+    alone = {name: record for name, record in records.items() if name not in RANK_CATALOGUE}
+    verdicts = [shown(report, alone) for report in found]
     silent, law = verdicts.count("right"), verdicts.count("law")
-    waiting = sum(why.startswith(WAITS) for why in NOT_COVERED.values())
-    counts = COUNTS.format(
-        urgent=len(urgent), found=len(found), left=len(urgent) - len(found), waiting=waiting
-    )
+    counts = COUNTS.format(urgent=len(urgent), found=len(found), left=len(urgent) - len(found))
     asked = len(found) - verdicts.count("")
     share = silent / asked if asked else 0.0
     return INTRODUCTION.format(counts=counts, silent=silent, asked=asked, share=share, law=law)

@@ -15,12 +15,15 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import monotonic
-from typing import Any
+from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_VERDICT = 5  # exit code
@@ -38,15 +41,17 @@ DEVICE_TESTS = ("test_gpu_worker.py", "test_gpu_graphs.py", "test_gpu_capture_sa
 MODEL_TESTS = "kernels/test_kernels_model.py"
 """The draft model's kernels, which are not in the worker, against their twins."""
 
-CPU_ONLY = "not capture_that_fails and not copies_between and not what_is_not_safe"
-"""Of `tests/gpu`, the ones about the stand-in for a graph, or that would break a GPU's context."""
+ON_A_GPU = "not capture_that_fails and not copies_between and not what_is_not_safe and not random"
+"""Of `tests/gpu`, not those about the stand-in for a graph, or that would break a GPU's context;
+nor the random schedules, which are parts of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """A command and how many seconds it may take; environment: variables of its own.
 
-    needs, packages: a program and Python packages, without which the part is absent.
+    needs, packages: a program and Python packages, without which the part is absent; refusal: what
+    a program says that does not work on this machine; proof: what it says if it found nothing.
     """
 
     name: str
@@ -55,16 +60,19 @@ class Part:
     environment: dict[str, str] = field(default_factory=dict)
     needs: str | None = None
     packages: tuple[str, ...] = ()
+    refusal: str | None = None
+    proof: str = ""
 
     def lacks(self) -> list[str]:
         """What of that is not here."""
-        program = [] if self.needs is None or shutil.which(self.needs) else [self.needs]
+        found = self.needs is None or shutil.which(self.needs, path=_path())
+        program = [] if found else [str(self.needs)]
         return program + lacking(self.packages)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a part; told: the last line it printed."""
+    """What became of a part; told: the last line of its output."""
 
     name: str
     verdict: str
@@ -77,7 +85,10 @@ def main(argv: list[str] | None = None) -> int:
     """Exit code 0 if every part is ok or its tool absent, 1 if one failed, 5 if time ran out, or if
     nothing can run here, which one sentence says.
     """
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.json is not None and not arguments.json.parent.is_dir():
+        parser.error(f"there is no folder {arguments.json.parent} for the report")
     obstacle = what_prevents(arguments.device)
     if obstacle is not None:
         print(f"gpu-check: {obstacle}", file=sys.stderr)
@@ -87,21 +98,19 @@ def main(argv: list[str] | None = None) -> int:
 
         return PARTS[arguments.part](arguments.device, arguments.quick)
     deadline = monotonic() + 60 * arguments.minutes
-    outcomes = []
+    about = environment(arguments.device)
+    outcomes: list[Outcome] = []
+    figures: dict[str, list[dict[str, Any]]] = {}
     for part in parts(arguments.device, arguments.quick):
         print(f"{part.name} ...", file=sys.stderr, flush=True)
         outcomes.append(run(part, deadline))
-        if outcomes[-1].verdict == FAILED:
-            print(outcomes[-1].output, file=sys.stderr, flush=True)
-    figures = {name: _figures(name, outcomes) for name in MEASURING}
-    about = environment(arguments.device)
-    report = {
-        "environment": about,
-        "parts": [_record(outcome) for outcome in outcomes],
-        **figures,
-    }
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+        if outcomes[-1].verdict in (FAILED, LATE):
+            print(outcomes[-1].output[-6_000:], file=sys.stderr, flush=True)
+        figures = {name: _figures(name, outcomes) for name in MEASURING}
+        if arguments.json is not None:  # after every part, for whoever is stopped from outside
+            parts_so_far = [_record(outcome) for outcome in outcomes]
+            report = {"environment": about, "parts": parts_so_far, **figures}
+            arguments.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
     print("\n".join(lines(about, outcomes, figures)))
     verdicts = {outcome.verdict for outcome in outcomes}
     return 1 if FAILED in verdicts else 5 if LATE in verdicts else 0
@@ -129,18 +138,18 @@ def lacking(packages: tuple[str, ...]) -> list[str]:
 
 def parts(device: str, quick: bool) -> list[Part]:
     """What is run, the most telling first. quick: enough to see that each part runs."""
-    chosen = CPU_ONLY if device != "cpu" else "not triton and not random"
+    chosen = ON_A_GPU if device != "cpu" else "not triton and not random"
     own, how = _python("draftproof.fuzz.gpu_check"), ("--device", device, *["--quick"] * quick)
     return [
         _lockstep(device, quick, "eager", "on", 40),
         _lockstep(device, quick, "triton", "on", 50),
-        _lockstep(device, quick, "eager", "off", 25),
+        _lockstep(device, quick, "eager", "off", 20),
         _lockstep(device, quick, "triton", "off", 25),
         Part("timings", (*own, "timings", *how), 40),
-        _tests("tests", device, [f"gpu/{name}" for name in DEVICE_TESTS], chosen, 80),
+        _tests("tests", device, [f"gpu/{name}" for name in DEVICE_TESTS], chosen, 70),
         _tests("draft model", device, [MODEL_TESTS], "whole" if quick else "one or whole", 50),
         Part("properties", (*own, "properties", *how), 50, packages=("hypothesis",)),
-        Part("kernels", (*own, "kernels", *how), 75),
+        Part("kernels", (*own, "kernels", *how), 90),
         _sanitizer(device, quick),
     ]
 
@@ -155,8 +164,12 @@ def _tests(name: str, device: str, files: list[str], chosen: str, seconds: float
 
 
 def _lockstep(device: str, quick: bool, kernels: str, graphs: str, seconds: float) -> Part:
-    """Random schedules, model against worker, for most of its time; quick: a few cases."""
-    amount = ["--minutes", f"{0.7 * seconds / 60:.2f}"]
+    """Random schedules, model against worker, for most of its time; quick: a few cases.
+
+    How many steps that is nobody knows: each case has sizes of its own, for which kernels are
+    compiled and graphs captured. The table says how fast they came.
+    """
+    amount = ["--minutes", f"{0.7 * seconds / 60:.2f}", "--least", "100"]
     if quick:
         amount = ["--examples", "1" if kernels == "triton" else "5"]
     command = _check(device, kernels, graphs, *amount)
@@ -171,11 +184,19 @@ def _sanitizer(device: str, quick: bool) -> Part:
     """
     if device == "cpu":
         return Part("compute-sanitizer", (), 0, needs="a GPU")
-    tool: tuple[str, ...] = ("compute-sanitizer", "--tool", "memcheck", "--target-processes", "all")
-    tool += ("--error-exitcode", "9")
+    program = "compute-sanitizer"
+    tool = (program, "--tool", "memcheck", "--target-processes", "all", "--error-exitcode", "9")
+    patience = ("--launch-timeout", "60")  # until torch is imported
     check = _check(device, "triton", "off", "--examples", "1" if quick else "3")
-    own = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-    return Part("compute-sanitizer", (*tool, *check), 80, own, needs="compute-sanitizer")
+    own = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PATH": _path()}
+    refusal, proof = "Device not supported", "ERROR SUMMARY: 0 errors"
+    command = (*tool, *patience, *check)
+    return Part(program, command, 80, own, needs=program, refusal=refusal, proof=proof)
+
+
+def _path() -> str:
+    """Where programs are looked for: CUDA's own are not everywhere on the path."""
+    return os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"])
 
 
 def _check(device: str, kernels: str, graphs: str, *amount: str) -> tuple[str, ...]:
@@ -197,32 +218,64 @@ def run(part: Part, deadline: float) -> Outcome:
     seconds = min(part.seconds, deadline - start)
     if seconds < 5:
         return Outcome(part.name, LATE, 0, "no time was left")
+    with TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
+        code = _finished(part, file, seconds)
+        file.seek(0)
+        output = file.read()
+    verdict, told = _verdict(part, code, output)
+    return Outcome(part.name, verdict, monotonic() - start, told, output)
+
+
+def _verdict(part: Part, code: int | None, output: str) -> tuple[str, str]:
+    """What an exit code says, None if time was up, and the line for the table."""
+    lines = output.strip().splitlines() or [""]
+    failed = next((line for line in lines if line.startswith("FAILED")), None)
+    if code is None:  # it may have been shrinking what it had found
+        return (FAILED, failed) if failed else (LATE, "its time was up")
+    if code and part.refusal is not None and part.refusal in output:
+        return ABSENT, f"does not work here: {part.refusal}"
+    if code == 0 and part.proof not in output:
+        return FAILED, f"it did not say {part.proof!r}"
+    return {0: OK, NO_VERDICT: LATE}.get(code, FAILED), lines[-1]
+
+
+def _finished(part: Part, file: IO[str], seconds: float) -> int | None:
+    """The exit code of a part, its output in the file; None: its time was up.
+
+    Then whatever it has started ends with it, or the next part would share the GPU with that.
+    """
     environment = {**os.environ, **part.environment}
+    child = subprocess.Popen(
+        part.command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=file,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            part.command,
-            cwd=ROOT,
-            env=environment,
-            timeout=seconds,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        return child.wait(seconds)
     except subprocess.TimeoutExpired:
-        return Outcome(part.name, LATE, seconds, f"stopped after {seconds:.0f} s")
-    told = done.stdout.strip().splitlines()[-1:] or [""]
-    verdict = {0: OK, NO_VERDICT: LATE}.get(done.returncode, FAILED)
-    return Outcome(part.name, verdict, monotonic() - start, told[0], done.stdout[-6_000:])
+        return None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def _figures(name: str, outcomes: list[Outcome]) -> list[dict[str, Any]]:
-    """A part that measures printed its figures in its last line."""
-    told = [outcome.told for outcome in outcomes if outcome.name == name]
-    if not told or not told[0].startswith("["):
-        return []
-    figures: list[dict[str, Any]] = json.loads(told[0])
-    return figures
+    """A part that measures prints what it has, again and again; the last line has the most.
+
+    Where its time was up in the middle of a line, the one before it counts.
+    """
+    lines = [line for o in outcomes if o.name == name for line in o.output.splitlines()]
+    for line in reversed(lines):
+        if line.startswith("[{"):
+            with suppress(ValueError):
+                figures: list[dict[str, Any]] = json.loads(line)
+                return figures
+    return []
 
 
 def _record(outcome: Outcome) -> dict[str, str | float]:

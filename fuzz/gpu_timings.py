@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -32,16 +32,14 @@ class Timing:
     step: float
 
 
-def measure(device: str, quick: bool) -> list[Timing]:
+def measure(device: str, quick: bool) -> Iterator[Timing]:
     """All settings, on one batch of each size; interpreted kernels are not worth a measurement."""
     sizes, repeats = ((4,), 5) if quick else ((8, 64), 200)
-    timings = []
     for rows in sizes:
         run = generation_steps(rows, quick)
         for kernels, graphs in SETTINGS:
             if device != "cpu" or kernels != "triton":
-                timings.append(_measured(device, kernels, graphs, run, repeats))
-    return timings
+                yield _measured(device, kernels, graphs, run, repeats)
 
 
 def generation_steps(rows: int, quick: bool) -> Run:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from draftproof.fuzz.cases import Subject
-from draftproof.properties.atomicity import Sites, check_fresh, check_undone
+from draftproof.properties.atomicity import Sites, check_fresh, check_later, check_undone
 from draftproof.properties.rank_check import check_ranks, check_survivors, of_rank
 from draftproof.sim.choices import Digits, Seeded
 from draftproof.sim.divergence import Divergence
@@ -33,7 +33,7 @@ class RankSubject(Subject):
         """Every oracle on one world. Raises the first Divergence."""
         checked = check_ranks(world, self.make, self.step_timeout, self.alive)
         if self.live and self.make is not None:
-            behind(world, self.make)
+            behind(world, self.make, checked.steps // len(world.ranks))
         return checked
 
     def failure(self, trace: Trace) -> Divergence | None:
@@ -52,9 +52,10 @@ class RankSubject(Subject):
 class Behind:
     """What was compared behind faults, by place and kind.
 
-    later: rows of requests admitted behind it, with those of a new worker; undone: rows behind a
-    fault in a warm-up, with those of a worker that never made it; peers: steps of ranks whose peer
-    had it, with those of a rank alone; steps: how long it took until every request was done.
+    later: rows of requests admitted behind it, with those of a new worker (late results apart);
+    undone: rows behind a fault in a warm-up, with those of a worker that never made it; peers:
+    steps of ranks whose peer had it, with those of a rank alone; steps: how long it took until
+    every request was done.
     """
 
     later: Sites = field(default_factory=Sites)
@@ -63,12 +64,18 @@ class Behind:
     steps: int = 0
 
 
-def behind(world: World, make: MakeWorker) -> Behind:
-    """Everything that must hold behind a fault. Raises the first Divergence."""
+def behind(world: World, make: MakeWorker, rounds: int | None = None) -> Behind:
+    """Everything that must hold behind a fault. Raises the first Divergence.
+
+    rounds: only so many forwards are compared, the worker having no seam for a fault in the next.
+    """
+    seen = [replace(run, steps=run.steps[:rounds]) for run in world.ranks]
+    world = replace(world, ranks=seen)
     found = Behind(peers=check_survivors(world, make))
     for rank, run in enumerate(world.ranks):
         with of_rank(rank):
             found.later += check_fresh(run, make)
+            found.later += check_later(run, make)
             found.undone += check_undone(run, make)
     simulation = RankSimulation(world.config, len(world.ranks))
     for event in world.events:

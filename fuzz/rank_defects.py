@@ -142,7 +142,6 @@ _EVERY = (
         "global-batch-size",
         "a rank looks r up for the requests of all ranks",
         engine=GlobalBatchSize,
-        reports=("RANK-1",),
     ),
     RankDefect(
         "pads-alone",

@@ -10,6 +10,7 @@ from draftproof.fuzz.failures import examine
 from draftproof.fuzz.measuring import DRIVERS, SEEDED_STEPS, SHRUNK, Record, finished, told
 from draftproof.fuzz.rank_cases import FoundWorld, RankSubject, find_seeded_world
 from draftproof.fuzz.rank_defects import RankDefect
+from draftproof.fuzz.rank_output import rank_output
 from draftproof.sim.traces import Trace, save
 
 
@@ -34,6 +35,7 @@ def measure_ranks(defect: RankDefect, seeds: Iterable[int], traces: Path | None 
             trace = minimal_world(defect, subject, found)
             record["minimal_events"][str(seed)] = len(trace.events)
             record["first"][str(seed)] = list(found.divergence.signature)
+            record["output"][str(seed)] = rank_output(subject, found.world)
             if traces is not None:
                 save(trace, traces / f"{defect.name}-{seed}.jsonl")
     return finished(record, oracles)

@@ -14,13 +14,14 @@ import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from draftproof.fuzz.rank_cases import seeded_world
 from draftproof.properties.broken import broken
 from draftproof.properties.rank_check import lent_to_rank
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
+from draftproof.sim.errors import ImplementationError
 from draftproof.sim.faults import Faults
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import Checked, MakeWorker, Side, located
@@ -30,19 +31,32 @@ from draftproof.sim.run import Crossed, Expected
 START = 60.0
 """Seconds more that loading torch and meeting the others may take."""
 
+OVER = -1
+"""What a rank tells instead of its rows when it cannot go on with a case."""
+
+
+def place(device: str, rank: int, ranks: int, gpus: int) -> tuple[str, int | None]:
+    """By what ranks talk, and which GPU this one has, if any. On `cuda` ranks share GPUs if there
+    are too few; then they talk by gloo, for nccl wants one for each."""
+    if device != "cuda" or not gpus:
+        return "gloo", None
+    return "nccl" if gpus >= ranks else "gloo", rank % gpus
+
 
 class Peers:
     """The other ranks. A group for what hosts gather, and one for the barrier, for a rank that
     misses a call of one must not meet its peers in the other."""
 
-    def __init__(self, rank: int, ranks: int, store: Path, patience: float) -> None:
+    def __init__(self, rank: int, ranks: int, store: Path, patience: float, device: str) -> None:
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
         import torch
         import torch.distributed as dist
 
         torch.set_num_threads(1)
-        several = torch.cuda.is_available() and torch.cuda.device_count() >= ranks
-        backend, self._device = ("nccl", f"cuda:{rank}") if several else ("gloo", "cpu")
+        backend, gpu = place(device, rank, ranks, torch.cuda.device_count())
+        if gpu is not None:
+            torch.cuda.set_device(gpu)  # so "cuda" is this one, also for the worker
+        self._device = "cuda" if backend == "nccl" else "cpu"
         wait = timedelta(seconds=10 * patience)
         init = f"file://{store}"
         dist.init_process_group(backend, init, rank=rank, world_size=ranks, timeout=wait)
@@ -76,55 +90,72 @@ class Peers:
         return [one.tolist() for one in met]
 
 
-def play(world: World, peers: Peers, make: MakeWorker) -> int:
-    """This rank's part of a world, in lockstep. Returns its steps. Raises the first Divergence."""
+def play(world: World, peers: Peers, make: MakeWorker) -> tuple[int, bool]:
+    """This rank's part of a world, in lockstep. Returns its steps, and whether those were all: a
+    case is over for everybody where a fault finds no seam. Raises the first Divergence."""
     run, faults, crossed, checked = world.ranks[peers.rank], Faults(), list[Crossed](), Checked()
     worker = make(run.config, lent_to_rank(run.config, faults, crossed, peers.cross))
-    side = Side(worker, run.config, faults, checked, 0.0, crossed=crossed)
-    for expected in run.steps:
+    side, whole = Side(worker, run.config, faults, checked, 0.0, crossed=crossed), True
+    for number, expected in enumerate(run.steps):
         with located(run, expected):
-            _gather(peers, expected)
+            if not _gather(peers, expected, whole):
+                return number, False
             whole = side.step(expected)
-            if expected.never_forward:
+            if whole and expected.never_forward:
                 for call in expected.crossed:  # the harness crosses for a rank that never got there
                     peers.cross(*call)
-            if not whole:
-                raise Divergence("exception", "seam", f"the seam {expected.fault!r}", "not called")
-    return len(run.steps)
+    return len(run.steps), whole
 
 
-def _gather(peers: Peers, expected: Expected) -> None:
+def _gather(peers: Peers, expected: Expected, whole: bool) -> bool:
+    """False if the case is over for some rank."""
     batch = expected.batch
     assert batch.rank_rows is not None
-    gathered = peers.gather(batch.rank_rows[peers.rank])
+    gathered = peers.gather(batch.rank_rows[peers.rank] if whole else OVER)
+    if OVER in gathered:
+        return False
     if gathered != list(batch.rank_rows):
         broken("I12", list(batch.rank_rows), gathered, "deadlock")
+    return True
 
 
 def main(given: dict[str, Any]) -> int:
-    """Exit code 0, or 1 with a report."""
-    rank, ranks, folder = given["rank"], given["ranks"], Path(given["folder"])
-    steps = refused = 0
+    """Exit code 0; 1 or 4 with a report."""
+    rank, folder = given["rank"], Path(given["folder"])
+    counts = {"steps": 0, "refused": 0, "cut": 0}
     with (folder / f"stack-{rank}").open("w") as stack:
-        faulthandler.dump_traceback_later(START + given["patience"], file=stack)
-        make = load(given["implementation"], "cpu", given["options"])
-        peers = Peers(rank, ranks, folder / "store", given["patience"])
-        for index in range(given["examples"]):
-            world = seeded_world(given["seed"], index, ranks, disturb=given["disturb"])
-            faulthandler.dump_traceback_later(given["patience"], file=stack)
-            try:
-                steps += play(world, peers, make)
-            except ConfigError:  # as the factories of all ranks do, so nobody waits
-                refused += 1
-            except Divergence as divergence:
-                divergence.rank = rank
-                (folder / f"report-{rank}").write_text(f"case         {index}\n{divergence}\n")
-                return 1
-        peers.leave()
+        try:
+            _play_all(given, stack, counts)
+        except Divergence as divergence:
+            divergence.rank = rank
+            (folder / f"report-{rank}").write_text(f"case         {given['case']}\n{divergence}\n")
+            return 1
+        except ImplementationError as error:
+            (folder / f"report-{rank}").write_text(f"{error}\n")
+            return 4
         faulthandler.cancel_dump_traceback_later()
-    (folder / f"steps-{rank}").write_text(str(steps))
-    (folder / f"refused-{rank}").write_text(str(refused))
+    (folder / f"counts-{rank}").write_text(json.dumps(counts))
     return 0
+
+
+def _play_all(given: dict[str, Any], stack: TextIO, counts: dict[str, int]) -> None:
+    """Every case; its number is in `given` as long as it is under way."""
+    rank, ranks, patience = given["rank"], given["ranks"], given["patience"]
+    faulthandler.dump_traceback_later(START + patience, file=stack)
+    make = load(given["implementation"], given["device"], given["options"])
+    peers = Peers(rank, ranks, Path(given["folder"]) / "store", patience, given["device"])
+    for index in range(given["examples"]):
+        given["case"] = index
+        world = seeded_world(given["seed"], index, ranks, disturb=given["disturb"])
+        faulthandler.dump_traceback_later(patience, file=stack)
+        try:
+            steps, whole = play(world, peers, make)
+        except ConfigError:  # as the factories of all ranks do, so nobody waits
+            counts["refused"] += 1
+            continue
+        counts["steps"] += steps
+        counts["cut"] += not whole
+    peers.leave()
 
 
 if __name__ == "__main__":

@@ -79,6 +79,12 @@ REPORTED_WORKERS = (
         "the token drawn behind a rejected draft is not handed on",
     ),
     worker_defect(
+        "result-overwritten",
+        "steps:ResultOverwritten",
+        "LAG-5",
+        "a result is overwritten by the next step before the host has read it",
+    ),
+    worker_defect(
         "drafts-of-next-row",
         "drafting:DraftsOfNextRow",
         "POS-10",

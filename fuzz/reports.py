@@ -30,9 +30,6 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: str
 
 
-WAITS = "waits for "
-"""How the reason begins for a report whose mechanism is still to come."""
-
 NOT_COVERED = {
     "GRAM-7": "no grammar here begins in the middle of an output, behind a marker",
     "CTX-2": "that a request whose prompt ran elsewhere begins with an empty window is what is "
@@ -41,7 +38,10 @@ NOT_COVERED = {
     "LEAK-3": "there is no context shift: no position ever becomes smaller",
     "ROLL-7": "the target's cache is not modelled, so it has no groups that are compressed",
     "STAT-1": "a draft is never dropped for being short: there is no least length",
-    "PRE-5": WAITS + "transfers between servers that take time",
+    "PRE-5": "there are no pages that a transfer writes to; that nothing arrives for a request "
+    "cancelled while it is transferred is checked, and planted, in tests/ranks",
+    "RANK-1": "as RANK-3: no two ranks give a budget to the same drafts; that all replay one graph "
+    "whatever their own budgets is checked under RANK-2",
     "RANK-3": "a request lives on one rank: none share a batch and what is decided in it",
     "RANK-14": "as RANK-3: no two ranks draw for the same request",
 }

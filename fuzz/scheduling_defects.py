@@ -51,6 +51,24 @@ PLANNING = (
         "",
         "survivals are multiplied from probabilities before calibration",
     ),
+    worker_defect(
+        "searches-on",
+        "planning:SearchesOn",
+        "",
+        "the prefix scheduler looks past a draft that does not pay for one that does",
+    ),
+    worker_defect(
+        "slack-in-one-piece",
+        "planning:SlackInOnePiece",
+        "",
+        "the slack of a token bucket goes to the first request until that is full",
+    ),
+    worker_defect(
+        "slack-to-padding",
+        "planning:SlackToPadding",
+        "",
+        "the slack of a token bucket goes to padding rows before requests",
+    ),
 )
 
 LATE = (

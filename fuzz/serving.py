@@ -163,13 +163,14 @@ def draws_differ(make: MakeWorker, run: Run) -> bool:
         for b, row in enumerate(batch.rows):
             if isinstance(row, ContextRow) or row.greedy:
                 continue
-            pairs = zip(_sent(expected.result, b), _sent(result, b), strict=False)
+            pairs = zip(sent(expected.result, b), sent(result, b), strict=False)
             if any(want != have for want, have in pairs):
                 return True
     return False
 
 
-def _sent(result: StepResult, b: int) -> list[int]:
+def sent(result: StepResult, b: int) -> list[int]:
+    """The tokens that a row brings."""
     tokens: list[int] = listed(result.new_tokens)[b][: listed(result.new_tokens_lens)[b]]
     return tokens
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from draftproof.reference.config import checked
 from draftproof.reference.vocabulary import Config, ConfigError
-from draftproof.sim.events import Step, Submit, Warmup
+from draftproof.sim.events import Event, Step, Submit, Warmup
 from draftproof.sim.faults import PLACES
 from draftproof.sim.rank_events import EveryEvent, On, Together
 from draftproof.sim.run import replay
 from draftproof.sim.traces import Trace, cut
 
 SMALLER = ("num_stages", "max_draft_len", "window_size", "max_num_requests", "vocab_size")
+AnEvent = TypeVar("AnEvent", bound=Event)
+Request = tuple[int, int]
+"""Rank and ordinal."""
 PLAIN = tuple(
     field.name
     for field in fields(Config)
@@ -28,24 +32,29 @@ PLAIN = tuple(
 
 def fewer_requests(trace: Trace) -> Iterator[Trace]:
     """The trace without one of its requests, or with two of them made one."""
-    ordinals = _ordinals(trace)
-    for gone in reversed(ordinals):
-        yield cut(trace, [event for event in trace.events if _ordinal(event) != gone])
-    for kept, gone in combinations(ordinals, 2):
-        others = [e for e in trace.events if not (isinstance(e, Submit) and e.request == gone)]
-        yield _renamed(cut(trace, others), {gone: kept})
+    requests = _requests(trace)
+    for gone in reversed(requests):
+        yield cut(trace, [event for event in trace.events if _request(event) != gone])
+    for kept, gone in combinations(requests, 2):
+        if kept[0] == gone[0]:
+            others = [e for e in trace.events if not (_submits(e) and _request(e) == gone)]
+            yield _renamed(cut(trace, others), {gone: kept[1]})
 
 
 def numbering(trace: Trace) -> Iterator[Trace]:
-    """The trace with the requests counted from 0, or one of them with a lower free number."""
-    ordinals = _ordinals(trace)
-    names = {ordinal: number for number, ordinal in enumerate(ordinals)}
-    if any(ordinal != number for ordinal, number in names.items()):
+    """The trace with each rank's requests counted from 0, or one with a lower free number."""
+    requests = _requests(trace)
+    counts: Counter[int] = Counter()
+    names: dict[Request, int] = {}
+    for rank, ordinal in requests:
+        names[rank, ordinal] = counts[rank]
+        counts[rank] += 1
+    if any(ordinal != number for (_, ordinal), number in names.items()):
         yield _renamed(trace, names)
-    for ordinal in ordinals:
-        free = next(n for n in range(len(ordinals) + 1) if n not in ordinals)
+    for rank, ordinal in requests:
+        free = next(n for n in range(len(requests) + 1) if (rank, n) not in requests)
         if free < ordinal:
-            yield _renamed(trace, {ordinal: free})
+            yield _renamed(trace, {(rank, ordinal): free})
 
 
 def _forced(trace: Trace) -> Trace:
@@ -62,36 +71,49 @@ def _forced(trace: Trace) -> Trace:
     return msgspec.structs.replace(cut(trace, forced), config=checked(plainer))
 
 
-def _ordinal(event: EveryEvent) -> int | None:
-    return getattr(event, "request", None)
+def _request(event: EveryEvent) -> Request | None:
+    """Whom an event is about; without ranks, on rank 0."""
+    rank, inner = (event.rank, event.event) if isinstance(event, On) else (0, event)
+    ordinal: int | None = getattr(inner, "request", None)
+    return None if ordinal is None else (rank, ordinal)
 
 
-def _ordinals(trace: Trace) -> list[int]:
+def _submits(event: EveryEvent) -> bool:
+    return isinstance(event.event if isinstance(event, On) else event, Submit)
+
+
+def _requests(trace: Trace) -> list[Request]:
     """The requests that the events name, in order of appearance."""
-    named = (_ordinal(event) for event in trace.events)
-    return list(dict.fromkeys(ordinal for ordinal in named if ordinal is not None))
+    named = map(_request, trace.events)
+    return list(dict.fromkeys(request for request in named if request is not None))
 
 
-def _renamed(trace: Trace, names: Mapping[int, int]) -> Trace:
+def _renamed(trace: Trace, names: Mapping[Request, int]) -> Trace:
     """The same events about requests of other numbers."""
-    return cut(
-        trace,
-        [
-            msgspec.structs.replace(event, request=names[ordinal])
-            if (ordinal := _ordinal(event)) is not None and ordinal in names
-            else event
-            for event in trace.events
-        ],
-    )
+
+    def renamed(event: EveryEvent) -> EveryEvent:
+        request = _request(event)
+        if request is None or request not in names:
+            return event
+        if isinstance(event, On):
+            inner = msgspec.structs.replace(event.event, request=names[request])
+            return On(event.rank, inner)
+        return msgspec.structs.replace(event, request=names[request])
+
+    return cut(trace, [renamed(event) for event in trace.events])
 
 
 def event(i: int, trace: Trace) -> Iterator[Trace]:
     """The trace with event i simpler."""
-    for plainer in _plainer(trace.events[i]):
+    one = trace.events[i]
+    options: Iterator[EveryEvent] = _plainer(one)
+    if isinstance(one, On):
+        options = (On(one.rank, plainer) for plainer in _plainer(one.event))
+    for plainer in options:
         yield cut(trace, (*trace.events[:i], plainer, *trace.events[i + 1 :]))
 
 
-def _plainer(event: EveryEvent) -> Iterator[EveryEvent]:
+def _plainer(event: AnEvent) -> Iterator[AnEvent]:
     """The event with one field at its default, or one number or one tuple smaller."""
     for info in msgspec.structs.fields(event):
         value = getattr(event, info.name)

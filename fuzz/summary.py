@@ -31,6 +31,7 @@ class Summary:
 
     transitions: (r, r') of a request's consecutive batches; returns: positive, then zero once or
     more, then positive again for one request; accepted: drafts kept -> generation rows.
+    replays, captures: steps in these modes, whatever the worker makes of them.
     planned: steps whose windows the worker chose; snapshots: how old the host's were, in steps
     scheduled by confidence; no_budget: those whose budget was 0; late: steps that were under way
     when tokens of the last one were delivered.
@@ -174,9 +175,8 @@ class Summary:
             told = f"{self.guided:,} steps with a grammar, {self.penalised:,} with penalties"
             lines.insert(-1, f"guided           {told}")
         if self.captures or self.replays:
-            lines.insert(
-                -1, f"graphs           {self.replays:,} replays, {self.captures:,} captures"
-            )
+            told = f"{self.replays:,} steps in mode replay, {self.captures:,} in mode capture"
+            lines.insert(-1, f"graph modes      {told}; by a graph if the worker has them")
         if self.snapshots:
             ages = ", ".join(f"{count:,} {age}" for age, count in sorted(self.snapshots.items()))
             lines.insert(

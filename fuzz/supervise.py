@@ -119,6 +119,20 @@ def supervised(
         return _post_mortem(arguments.trace_dir, path, code)
 
 
+def goes_wrong_alone(trace: Path, seconds: float) -> bool:
+    """Whether a saved trace fails in a new process, where no other case was before it.
+
+    Taken for granted if that takes longer, or somebody presses Ctrl-C.
+    """
+    command = [sys.executable, "-m", "draftproof.fuzz.cli", "replay", str(trace)]
+    own = {name: value for name, value in os.environ.items() if name != CHILD}
+    try:
+        done = subprocess.run(command, env=own, capture_output=True, timeout=seconds)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        return True
+    return done.returncode != 0
+
+
 def _wait(child: subprocess.Popen[bytes]) -> int:
     interrupted = False
     while True:

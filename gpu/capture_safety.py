@@ -194,10 +194,16 @@ class _Methods(TorchFunctionMode):
 
 
 def _crossing(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """What is wrong with a copy, `_to_copy(source)` or `copy_(into, source)`, on a GPU."""
+    """What is wrong with a copy, `_to_copy(source)` or `copy_(into, source)`, on a GPU.
+
+    Nothing is if it comes from page-locked memory and nobody waits for it: each replay takes what
+    is there by then.
+    """
     into = kwargs.get("device") or args[0].device
     source = args[1] if len(args) > 1 else args[0]
     if not source.dim() or source.device.type == torch.device(into).type:
+        return None
+    if (kwargs.get("non_blocking") or args[2:] == (True,)) and source.is_pinned():
         return None
     return FROZEN if source.device.type == "cpu" else "reads values back to the host"
 

@@ -10,7 +10,7 @@ from draftproof.gpu.inputs import Inputs, int_tensor
 from draftproof.gpu.memory import Memory
 from draftproof.gpu.operations import Verified
 from draftproof.gpu.penalties import chosen, count, history, penalised
-from draftproof.reference.vocabulary import UNDONE, Batch, ContextRow, Guide
+from draftproof.reference.vocabulary import Batch, ContextRow, Guide
 
 
 class Chooser:
@@ -79,7 +79,7 @@ class Chooser:
         """Each new token is seen once; that of a chunk that is not the last is none."""
         counts, _ = self.state
         count(counts, inputs.generation_seq_slots, verified.tokens, verified.counts)
-        if batch.contexts and batch.mode not in UNDONE:
+        if batch.contexts:
             kept = int_tensor([row.last for row in batch.contexts], counts.device)
             tokens = inputs.context_tokens.unsqueeze(1)
             count(counts, inputs.context_seq_slots, tokens, kept)

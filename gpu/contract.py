@@ -17,6 +17,7 @@ from draftproof.gpu.ranks import Crossing
 from draftproof.reference.vocabulary import Batch, Collaborators, Config, StepResult
 
 IMPLEMENT = "_forward_impl"
+NAMED = f"{IMPLEMENT}(batch) -> StepResult"
 
 
 class DraftWorker(ABC):
@@ -44,6 +45,26 @@ class DraftWorker(ABC):
         self.at = collaborators.at
         self.attention = Attention()
         self.crossing = Crossing(collaborators.barrier, config)
+
+    @staticmethod
+    def conforming(worker: object) -> None:
+        """Called by whoever loads a worker, with that worker, for what gets past the class: its
+        wrappers and stubs, and a `forward` replaced later on.
+
+        Raises TypeError, with a sentence that says what to do, if it breaks the contract.
+        """
+        kind = type(worker)
+        if not isinstance(worker, DraftWorker):
+            raise TypeError(
+                f"{kind.__name__} is no DraftWorker, so nothing cleans up behind its forward: "
+                f"derive it from DraftWorker and implement {kind.__name__}.{NAMED}"
+            )
+        _check_forward(kind)
+        if "forward" in vars(worker):
+            raise TypeError(
+                f"forward was replaced on an instance of {kind.__name__}: "
+                f"replace {kind.__name__}.{IMPLEMENT} instead"
+            )
 
     @abstractmethod
     def _forward_impl(self, batch: Batch) -> StepResult:
@@ -80,29 +101,6 @@ class DraftWorker(ABC):
                 self.crossing.finish()
             finally:
                 self.attention.restore()
-
-
-NAMED = f"{IMPLEMENT}(batch) -> StepResult"
-
-
-def conforming(worker: object) -> DraftWorker:
-    """The worker, if it keeps the contract. Raises TypeError with a sentence that says what to do.
-
-    For whatever gets past the class: wrappers, stubs, and `forward` replaced later on.
-    """
-    kind = type(worker)
-    if not isinstance(worker, DraftWorker):
-        raise TypeError(
-            f"{kind.__name__} is no DraftWorker, so nothing cleans up behind its forward: "
-            f"derive it from DraftWorker and implement {kind.__name__}.{NAMED}"
-        )
-    _check_forward(kind)
-    if "forward" in vars(worker):
-        raise TypeError(
-            f"forward was replaced on an instance of {kind.__name__}: "
-            f"replace {kind.__name__}.{IMPLEMENT} instead"
-        )
-    return worker
 
 
 def _check_forward(kind: type) -> None:

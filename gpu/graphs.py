@@ -30,7 +30,7 @@ class Key(NamedTuple):
     all_greedy: bool
     ragged: bool
     drawn: bool
-    tokens: int = 0
+    tokens: int
 
 
 def key_of(batch: Batch) -> Key | None:

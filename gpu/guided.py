@@ -35,7 +35,7 @@ class Matchers:
     def __init__(self, guide: Guide | None, slots: int, vocab: int) -> None:
         self.guide = guide
         self.slots: Walkers = [None] * (slots + 1)
-        self.ahead = [0] * (slots + 1)
+        self.ahead: dict[int, int] = {}
         self.free = bytes([1]) * vocab
 
     def begin(self, seq_slot: int, grammar: int) -> None:

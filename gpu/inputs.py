@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from draftproof.gpu.checks import draws_numbers, generation_rows, uses_rejection
-from draftproof.gpu.constants import ramp
 from draftproof.gpu.penalties import Asked, Choice
 from draftproof.gpu.philox import WORD, Seeds
+from draftproof.gpu.ragged import unpack_index
 from draftproof.gpu.rejection import Sampling
 from draftproof.gpu.static import Field, StaticArrays
 from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, Config, GenerationRow
@@ -148,11 +148,8 @@ class StaticInputs:
         if batch.verify_lens is None:
             return _Unpacking(shape, None, None)
         windows = self.arrays.device["windows"][: shape[0]]
-        starts = (windows.cumsum(0) - windows).unsqueeze(1)
-        places = starts + ramp(shape[1], windows.device)
-        if batch.verify_bucket is not None:
-            return _Unpacking(shape, windows, places.clamp(max=batch.verify_bucket - 1))
-        return _Unpacking(shape, windows, places.minimum(self.arrays.device["logit_rows"] - 1))
+        total = batch.verify_bucket or self.arrays.device["logit_rows"]
+        return _Unpacking(shape, windows, unpack_index(windows, total, shape[1]))
 
     def _sampling(
         self, batch: Batch, unpack: _Unpacking, uniforms: Callable[[Seeds, int], Tensor]
@@ -232,15 +229,8 @@ def _fields(config: Config) -> list[Field]:
     return fields
 
 
-def to_device(
-    buffer: array[int] | array[float] | None, dtype: torch.dtype, device: torch.device
-) -> Tensor:
-    """A flat copy on the device of a buffer whose items are of this dtype."""
-    if not buffer:
-        return torch.empty(0, dtype=dtype, device=device)
-    return torch.frombuffer(buffer, dtype=dtype).to(device, copy=True)
-
-
 def int_tensor(values: Sequence[int], device: torch.device) -> Tensor:
     """int64 [len(values)]; through an array, since `torch.tensor` of a list is slow."""
-    return to_device(array("q", values), torch.int64, device)
+    if not values:
+        return torch.empty(0, dtype=torch.int64, device=device)
+    return torch.frombuffer(array("q", values), dtype=torch.int64).to(device)

@@ -6,7 +6,8 @@ the host, which would be most of what a stopwatch on `forward` sees.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from draftproof.gpu.dispatch import draft_operations
 from draftproof.gpu.draft_model.model import DraftModel
 from draftproof.gpu.draft_model.shape import DraftShape, random_weights
 from draftproof.gpu.graphs import captured_alone
-from draftproof.gpu.options import read_options
+from draftproof.gpu.options import device_named, read_options
 from draftproof.gpu.worker import DSparkWorker
 from draftproof.reference.vocabulary import Batch, Collaborators, Config
 
@@ -44,15 +45,38 @@ def make(
     config: Config, device: str, collaborators: Collaborators, **options: str
 ) -> ResidentWorker:
     """Like `gpu.worker.make`."""
-    return ResidentWorker(config, torch.device(device), collaborators, read_options(**options))
+    return ResidentWorker(config, device_named(device), collaborators, read_options(**options))
 
 
-class Block:
+class Measured:
+    """Something that draws the tokens of one block of each request, by itself or replayed.
+
+    moved: bytes that must move at least: every input and every result once; of tables by token,
+    the rows looked up.
+    """
+
+    def __init__(
+        self, path: Callable[[], Tensor], moved: int, device: torch.device, graphs: bool
+    ) -> None:
+        self.path = torch.inference_mode()(path)
+        self.moved = moved
+        self.graph = captured_alone(self.path, device) if graphs else None
+
+    @torch.inference_mode()
+    def run(self) -> Tensor:
+        """The tokens, int64 [G, K]."""
+        if self.graph is None:
+            return self.path()
+        self.graph.replay()
+        tokens: Tensor = self.graph.result
+        return tokens
+
+
+class Block(Measured):
     """A draft model of bfloat16 that drafts one block of each request, over full windows.
 
-    Weights and windows are noise. moved: bytes that must move at least: every weight, every
-    visible row and every result once; of tables by token, the rows looked up. Logits and whatever
-    else lies in between could stay in registers.
+    Weights and windows are noise. Logits and whatever else lies in between could stay in
+    registers, so they do not count as moved.
     """
 
     def __init__(
@@ -66,19 +90,8 @@ class Block:
         full = torch.full((rows,), shape.window, device=device)
         slots = ramp(rows, device)
         self.given = windows, slots, 2 * full + slots, full, slots % shape.vocab
-        self.moved = _moved(self.model, windows, rows)
-        self.graph = captured_alone(self._draft, device) if graphs else None
+        super().__init__(self._draft, _moved(self.model, windows, rows), device, graphs)
 
-    @torch.inference_mode()
-    def run(self) -> Tensor:
-        """Draft; the tokens, int64 [G, K]."""
-        if self.graph is None:
-            return self._draft()
-        self.graph.replay()
-        tokens: Tensor = self.graph.result
-        return tokens
-
-    @torch.inference_mode()
     def _draft(self) -> Tensor:
         return self.model.draft(*self.given).tokens
 
@@ -87,7 +100,37 @@ def make_block(
     sizes: Mapping[str, Any], rows: int, device: str, kernels: str = "eager", graphs: bool = False
 ) -> Block:
     """sizes: fields of `DraftShape`; rows: requests; options as in `gpu.worker.make`."""
-    return Block(DraftShape(**sizes), rows, torch.device(device), kernels, graphs)
+    return Block(DraftShape(**sizes), rows, device_named(device), kernels, graphs)
+
+
+class Chain(Measured):
+    """The Markov chain alone, of bfloat16, over logits that are noise.
+
+    kernels: "joined" too: Triton, in K + 1 launches instead of 2 K.
+    """
+
+    def __init__(
+        self, shape: DraftShape, rows: int, device: torch.device, kernels: str, graphs: bool
+    ) -> None:
+        noise = torch.Generator(device).manual_seed(0)
+        random = partial(torch.randn, generator=noise, device=device)
+        size = shape.vocab, shape.markov_rank
+        w1, w2 = (random(size).to(torch.bfloat16) for _ in range(2))
+        logits = random((rows, shape.block, shape.vocab))
+        joined = kernels == "joined"
+        chain = draft_operations("triton" if joined else kernels, device).markov_chain
+        given = logits, ramp(rows, device) % shape.vocab, w1, w2
+        path = partial(chain, *given, **({"joined": True} if joined else {}))
+        each = w1[0].nbytes + torch.int64.itemsize
+        moved = logits.nbytes + w2.nbytes + rows * shape.block * each
+        super().__init__(path, moved, device, graphs)
+
+
+def make_chain(
+    sizes: Mapping[str, Any], rows: int, device: str, kernels: str = "eager", graphs: bool = False
+) -> Chain:
+    """Arguments as of `make_block`."""
+    return Chain(DraftShape(**sizes), rows, device_named(device), kernels, graphs)
 
 
 LOOKED_UP = ("embedding", "w1")

@@ -15,7 +15,14 @@ from torch import Tensor
 
 from draftproof.gpu.confidence import source_rows, survival
 from draftproof.gpu.ragged import fill_bucket
-from draftproof.gpu.scheduler import limits_of, verify_windows
+from draftproof.gpu.scheduler import (
+    Table,
+    configured_table,
+    limits_of,
+    paid,
+    stopped_early,
+    verify_windows,
+)
 from draftproof.gpu.static import Field, StaticArrays
 from draftproof.reference.vocabulary import Batch, BatchError, Config
 
@@ -51,6 +58,9 @@ class Planner:
             Field("confidences", torch.float32, self.table[0] * self.table[1]),
         ]
         self.arrays = StaticArrays(fields, device, config.poison)
+        self.rates: Table | None = None
+        if config.early_stopping and (table := configured_table(config)) is not None:
+            self.rates = Table(*(column.to(device) for column in table))
 
     def write(self, batch: Batch, slots: Sequence[int], real: int, draft_seq: int) -> None:
         """Take a planned step to the device; slots: one per generation. Raises BatchError."""
@@ -83,7 +93,21 @@ class Planner:
         rows = source_rows(ask.confidences, stamps, ask.slots, ask.expected)
         survivals = survival(ask.confidences[rows], ask.real)
         limits = limits_of(self.config)
-        windows = verify_windows(survivals, ask.budget, limits, ask.real)
+        budget = ask.budget
+        if self.rates is not None:
+            values = paid(survivals, self.rates, limits, ask.real)
+            budget = torch.minimum(budget, self._worth(values))
+        windows = verify_windows(survivals, budget, limits, ask.real)
         if ask.bucket is None:
             return windows
-        return fill_bucket(windows, ask.real, ask.bucket, limits.most + 1)
+        return self._filled(windows, ask.real, ask.bucket, limits.most + 1)
+
+    # What planted defects replace
+
+    def _worth(self, values: Tensor) -> Tensor:
+        """How many drafts are worth their tokens, int64 []; values: as `paid` says."""
+        return stopped_early(values)
+
+    def _filled(self, windows: Tensor, real: Tensor, bucket: int, widest: int) -> Tensor:
+        """The windows that add up to the bucket, int64 [G]."""
+        return fill_bucket(windows, real, bucket, widest)

@@ -21,34 +21,23 @@ def qo_indptr(windows: Tensor) -> Tensor:
     return pad(windows.cumsum(0), (1, 0))
 
 
-def pack_index(windows: Tensor, total: int) -> tuple[Tensor, Tensor]:
-    """Of each packed token its generation and its place in the window, int64 [total] each.
+def unpack_index(windows: Tensor, total: Tensor | int, widest: int) -> Tensor:
+    """Of each place in each row its packed token, int64 [G, widest].
 
-    windows: int64 [G], which add up to total. `rows[owner, place]` packs [G, widest, ...].
+    total: T, at least 1, int64 [1] or a number. Places behind the window get a token that is there,
+    but not theirs.
     """
-    starts = qo_indptr(windows)
-    token = ramp(total, windows.device)
-    owner = torch.searchsorted(starts[1:], token, right=True)
-    return owner, token - starts[owner]
-
-
-def unpack_index(windows: Tensor, total: int, widest: int) -> tuple[Tensor, Tensor]:
-    """Of each place in each row its packed token, int64 [G, widest], and whether it has one, bool.
-
-    Places behind the window read the last token, so mask what is read with the second.
-    """
-    place = ramp(widest, windows.device)
-    index = qo_indptr(windows)[:-1].unsqueeze(1) + place
-    return index.clamp(max=max(0, total - 1)), place < windows.unsqueeze(1)
+    index = qo_indptr(windows)[:-1].unsqueeze(1) + ramp(widest, windows.device)
+    return index.clamp(max=total - 1)
 
 
 def unpack(packed: Tensor, windows: Tensor, widest: int, fill: int | float) -> Tensor:
     """Scatter back: [T, ...] to [G, widest, ...], `fill` behind the windows (int64 [G])."""
     if not packed.shape[0]:
         return packed.new_full((windows.shape[0], widest, *packed.shape[1:]), fill)
-    index, inside = unpack_index(windows, packed.shape[0], widest)
+    inside = ramp(widest, windows.device) < windows.unsqueeze(1)
     inside = inside.reshape(*inside.shape, *[1] * (packed.dim() - 1))
-    return torch.where(inside, packed[index], fill)
+    return torch.where(inside, packed[unpack_index(windows, packed.shape[0], widest)], fill)
 
 
 def fill_bucket(windows: Tensor, real: Tensor | int, bucket: int, widest: int) -> Tensor:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from draftproof.gpu.constants import ramp
 from draftproof.reference.vocabulary import Config
@@ -82,7 +83,38 @@ def _order(scores: Tensor, eligible: Tensor) -> Tensor:
     return torch.sort(flat, descending=True, stable=True).indices
 
 
+def stopped_early(values: Tensor) -> Tensor:
+    """How many drafts Algorithm 1 lets in, int64 []; values: as `paid` says.
+
+    Until it stops, each value is the best so far, so it stops where one does not exceed the last.
+    """
+    return (values[1:] > values[:-1]).cumprod(0).sum()
+
+
+def paid(survivals: Tensor, table: Table, limits: Limits, real: Tensor | int) -> Tensor:
+    """Expected tokens per second with 0, 1, ... drafts above the fewest, float64 [N + 1].
+
+    survivals: float32 [G, K], 0 for rows from `real` on; the table is on their device. Those below
+    LEAST_SURVIVAL count as 0, and behind them the value is -1. So all others are multiples of
+    2^-43, and float64 adds up to 1,024 without rounding: a parallel sum is the same as any other.
+    """
+    counted = torch.where(survivals >= LEAST_SURVIVAL, survivals, 0)
+    between = counted[:, limits.fewest : limits.most]
+    gains = between.t().flatten()[_order(between, between > 0)].double()
+    start = counted[:, : limits.fewest].double().sum() + real
+    expected = start + pad(gains.cumsum(0), (1, 0))
+    tokens = real * (1 + limits.fewest) + ramp(len(expected), survivals.device)
+    return torch.where(pad(gains, (1, 0), value=1.0) > 0, expected * rate_at(table, tokens), -1)
+
+
 # ---- on the host ---------------------------------------------------------------------------------
+
+
+def configured_table(config: Config) -> Table | None:
+    """The one table that a configuration may have, on the CPU."""
+    if config.step_costs is not None:
+        return table_of_costs(config.step_costs)
+    return None if config.sps_table is None else table_of(config.sps_table)
 
 
 def table_of(pairs: Sequence[tuple[int, float]]) -> Table:
@@ -106,15 +138,10 @@ def rate_at(table: Table, tokens: Tensor) -> Tensor:
 
 
 def prefix_schedule(survivals: Tensor, table: Table) -> Tensor:
-    """Algorithm 1 with early stopping: lengths int64 [R]; survivals: float32 [R, K], on the CPU.
-
-    Until it stops, each value is the best so far, so it stops where a value does not exceed the
-    one before it.
-    """
+    """Algorithm 1 with early stopping: lengths int64 [R]; survivals: float32 [R, K], on the CPU."""
     positive = survivals > 0
     values = _values(survivals, positive, Limits(0, survivals.shape[1]), table)
-    admitted = (values[1:] > values[:-1]).cumprod(0).sum()
-    return _granted(survivals, positive, admitted)
+    return _granted(survivals, positive, stopped_early(values))
 
 
 def best_budget(survivals: Tensor, table: Table, limits: Limits) -> int:

@@ -112,6 +112,10 @@ class DSparkWorker(DraftWorker):
                 self.rows, tensors = saved
                 self.memory.restore(tensors)
 
+    def attention_now(self) -> list[int]:
+        """What the attention is set up for at this moment, on the host."""
+        return list(self.attention.rows)
+
     @torch.inference_mode()
     def state(self) -> WorkerState:
         """The state after the last completed step, copied."""

@@ -1,17 +1,19 @@
 """What a failed or undone step may leave behind: nothing (semantics, section 16, rows 5 to 7; I19).
 
-Both relations let a worker be its own witness, so they also see what no field of the state shows.
+All three relations let a worker be its own witness, so they see what no field of the state shows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from draftproof.properties.broken import broken, whose
-from draftproof.properties.relations import view
+from draftproof.properties.relations import cut, idle, view
 from draftproof.reference.vocabulary import UNDONE, Batch, Config, StepResult, WorkerState
 from draftproof.sim.compare import listed
+from draftproof.sim.packing import isolated
 from draftproof.sim.players import MakeWorker, Player
 from draftproof.sim.run import Expected, Run
 
@@ -40,6 +42,24 @@ def check_fresh(run: Run, make: MakeWorker) -> Sites:
     return compared
 
 
+def check_later(run: Run, make: MakeWorker) -> Sites:
+    """Behind a fault that fails nobody, as a cancellation in mid-step or a result that is lost,
+    whoever is admitted later is served as by a worker that is new and serves nobody else.
+
+    Returns how many of those rows were compared, behind which fault. Raises the Divergence of I19.
+    """
+    compared, seen, known = Sites(), list[Seen](), {0}
+    for number, step in enumerate(run.steps):
+        if step.batch.mode in UNDONE:
+            continue
+        known |= {row.incarnation for row in step.batch.rows}
+        if step.fault is not None and step.result is not None:
+            seen = seen or _lived(run, make)
+            rest = zip(run.steps[number + 1 :], seen[number + 1 :], strict=True)
+            compared[step.fault, step.kind] += _later(Player(run.config, make), rest, set(known))
+    return compared
+
+
 def check_undone(run: Run, make: MakeWorker) -> Sites:
     """Warm-ups and captures, failed ones too, change nothing that any request is given.
 
@@ -59,6 +79,50 @@ def check_undone(run: Run, make: MakeWorker) -> Sites:
     return compared
 
 
+Seen = dict[int, dict[str, Any]]
+"""What a step said about each request, by incarnation."""
+
+
+def _lived(run: Run, make: MakeWorker) -> list[Seen]:
+    """What a worker that lives through the whole run says in every step."""
+    survivor, seen = Player(run.config, make), list[Seen]()
+    for step in run.steps:
+        result, said = survivor.step(step), dict[int, dict[str, Any]]()
+        if result is not None and step.batch.mode not in UNDONE:
+            state = survivor.state()
+            for b, row in enumerate(step.batch.rows):
+                if row.incarnation:
+                    said[row.incarnation] = _aged(run.config, step.batch, b, result, state)
+        seen.append(said)
+    return seen
+
+
+def _later(new: Player, steps: Iterable[tuple[Expected, Seen]], known: set[int]) -> int:
+    """Serve only those who are not known; a step of nobody, or that fails, becomes an idle one."""
+    compared = 0
+    for step, seen in steps:
+        batch = step.batch
+        if batch.mode in UNDONE or (step.result is None and step.fault in ("start", "assign")):
+            continue
+        rows = [b for b, row in enumerate(batch.rows) if row.incarnation not in known]
+        rows = rows if step.result is not None else []
+        own = cut(new.config, batch, rows) if rows else idle(new.config, batch)
+        new.worker.prepare(isolated(own))
+        result, state = new.worker.forward(isolated(own)), new.state()
+        for i, b in enumerate(rows):
+            wanted = _aged(new.config, own, i, result, state)
+            _same(step.batch, b, wanted, seen[batch.rows[b].incarnation])
+        compared += len(rows)
+    return compared
+
+
+def _same(batch: Batch, b: int, wanted: dict[str, Any], got: dict[str, Any]) -> None:
+    for name, value in wanted.items():
+        if got.get(name) != value:
+            where = {"step": batch.step, "row": b, **whose(batch.rows[b])}
+            broken("I19", f"{name}, as of a new worker: {value}", got.get(name), **where)
+
+
 Side = tuple[StepResult | None, Player]
 
 
@@ -75,10 +139,7 @@ def _alike(config: Config, step: Expected, survivor: Side, fresh: Side) -> int:
     for b in real:
         wanted = _aged(config, batch, b, fresh[0], states[1])
         got = _aged(config, batch, b, survivor[0], states[0])
-        for name, value in wanted.items():
-            if got[name] != value:
-                where = {"step": batch.step, "row": b, **whose(batch.rows[b])}
-                broken("I19", f"{name}, as of a new worker: {value}", got[name], **where)
+        _same(batch, b, wanted, got)
     for side in (survivor, fresh):
         if side[1].crossed != survivor[1].crossed:
             broken("I19", survivor[1].crossed, side[1].crossed, step=batch.step)

@@ -147,7 +147,7 @@ class Plans:
     def _budget(self, event: Step, found: int, rows: Sequence[Row]) -> None:
         """A fixed budget, else the smallest of the best ones, else what was asked for."""
         config = self.config
-        if config.sps_table is None:
+        if not self._profile() or config.early_stopping:
             fixed = event.budget if config.verify_budget is None else config.verify_budget
             if found != fixed:
                 broken("budget", fixed, found)
@@ -174,8 +174,27 @@ class Plans:
 
     def _rate(self, tokens: int) -> Fraction:
         """Steps a second: those of the next larger size that was measured, none beyond the last."""
-        table = self.config.sps_table or ()
-        return next((Fraction(rate) for size, rate in table if size >= tokens), Fraction(0))
+        return next((rate for size, rate in self._profile() if size >= tokens), Fraction(0))
+
+    def _profile(self) -> list[tuple[int, Fraction]]:
+        """What was measured, as steps a second; of a cost the nearest double is meant."""
+        costs = [(size, 1 / seconds) for size, seconds in self.config.step_costs or ()]
+        return [(size, Fraction(rate)) for size, rate in (*(self.config.sps_table or ()), *costs)]
+
+    def _paying(self, rows: Sequence[Row]) -> int:
+        """How many drafts above the fewest each raise the tokens a second, up to the first that
+        does not; whatever hardly ever survives counts for nothing."""
+        granted, candidates = allotted(self.config, rows)
+        tokens = len(rows) * (1 + self.config.min_verify_len)
+        expected = len(rows) + sum(Fraction(chance) for chance in granted if chance >= LEAST)
+        best, paying = float(expected) * float(self._rate(tokens)), 0
+        for chance in candidates:
+            expected += Fraction(chance)
+            value = float(expected) * float(self._rate(tokens + paying + 1))
+            if value <= best:
+                break
+            best, paying = value, paying + 1
+        return paying
 
     def _planned(self, batch: Batch, event: Step, look: Look) -> None:
         """The worker's own windows, from the confidences that both sides were handed."""
@@ -207,6 +226,8 @@ class Plans:
         """Every rule of an allocation, one by one; padded to a bucket, all of them at once."""
         assert batch.verify_lens is not None
         fewest, most = limits(self.config)
+        if self.config.early_stopping:
+            budget = min(budget, self._paying(rows))
         real, padding = batch.verify_lens[: len(rows)], batch.verify_lens[len(rows) :]
         bucket = batch.verify_bucket
         if min(batch.verify_lens, default=1) < 1:

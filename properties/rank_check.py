@@ -15,7 +15,7 @@ from draftproof.properties.ranks import check_crossings, check_round
 from draftproof.reference.vocabulary import Collaborators, Config, StepResult
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import Step
-from draftproof.sim.faults import Faults
+from draftproof.sim.faults import LATE, Faults
 from draftproof.sim.guide import lend
 from draftproof.sim.lockstep import Checked, MakeWorker, Side, Watch, alarm, located
 from draftproof.sim.players import Player
@@ -168,9 +168,17 @@ def check_survivors(world: World, make: MakeWorker) -> Sites:
                 at, told = steps[number].batch.step, f"as if no peer had failed: {found[0]}"
                 broken("I19", told, found[1], step=at, rank=number)
             for peer, step in enumerate(steps):
-                if step.fault is not None and peer != number:
-                    compared[step.fault, step.kind] += 1
+                if peer != number:
+                    compared.update(mishaps(step))
     return compared
+
+
+def mishaps(step: Expected) -> Iterator[tuple[str, str]]:
+    """What went wrong in a step, by place and kind."""
+    if step.fault is not None:
+        yield step.fault, step.kind
+    if step.late:
+        yield LATE
 
 
 def _plain(player: Player, result: StepResult | None) -> tuple[str, ...]:

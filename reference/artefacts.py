@@ -19,6 +19,8 @@ SETTINGS = (
     "verify_buckets",
     "sts_temperatures",
     "sps_table",
+    "step_costs",
+    "early_stopping",
 )
 """What means something only with confidence scheduling."""
 
@@ -39,8 +41,11 @@ def check_verification(config: Config) -> None:
     _check_buckets(config)
     if config.sts_temperatures is not None:
         _check_temperatures(config.sts_temperatures, config.max_draft_len)
+    _check_sources(config)
     if config.sps_table is not None:
-        _check_table(config, config.sps_table)
+        _check_table(config, "sps_table", config.sps_table, "it counts steps per second")
+    if config.step_costs is not None:
+        _check_table(config, "step_costs", config.step_costs, "it is the seconds of a step")
 
 
 def most_tokens(config: Config) -> int:
@@ -55,6 +60,7 @@ def _check_whole_numbers(config: Config) -> None:
         ("max_verify_len", config.max_verify_len),
         *(("verify_buckets entry", bucket) for bucket in config.verify_buckets),
         *(("sps_table token count", tokens) for tokens, _ in config.sps_table or ()),
+        *(("step_costs token count", tokens) for tokens, _ in config.step_costs or ()),
     ]
     if config.verify_budget is not None:
         named.append(("verify_budget", config.verify_budget))
@@ -79,10 +85,20 @@ def _check_limits(config: Config) -> None:
         raise ConfigError(
             f"verify_budget {config.verify_budget} must be at least 0, or absent: not fixed"
         )
-    if config.verify_budget is not None and config.sps_table is not None:
+
+
+def _check_sources(config: Config) -> None:
+    """What decides how many drafts are verified must be one thing."""
+    for one, other, why in (
+        ("verify_budget", "sps_table", "the table is there to choose the budget"),
+        ("verify_budget", "step_costs", "the table is there to choose the budget"),
+        ("sps_table", "step_costs", "one says the same as the other"),
+    ):
+        if getattr(config, one) is not None and getattr(config, other) is not None:
+            raise ConfigError(f"{one} and {other} both set: keep one of them, since {why}")
+    if config.early_stopping and config.sps_table is None and config.step_costs is None:
         raise ConfigError(
-            "verify_budget and sps_table both set: keep one of them, "
-            "since the table is there to choose the budget"
+            "early_stopping is set, but there is no table to stop by: give sps_table or step_costs"
         )
 
 
@@ -108,28 +124,27 @@ def _check_temperatures(temperatures: Sequence[float], k: int) -> None:
             raise ConfigError(f"sts_temperatures entry {value} must be positive and finite")
 
 
-def _check_table(config: Config, table: Sequence[tuple[int, float]]) -> None:
+def _check_table(config: Config, name: str, table: Sequence[tuple[int, float]], what: str) -> None:
     counts = [tokens for tokens, _ in table]
     if not counts:
-        raise ConfigError("sps_table is empty: give at least one measurement, or none at all")
+        raise ConfigError(f"{name} is empty: give at least one measurement, or none at all")
     if counts != sorted(set(counts)):
-        raise ConfigError(f"sps_table token counts {counts} must be ascending")
+        raise ConfigError(f"{name} token counts {counts} must be ascending")
     if counts[0] < 1:
-        raise ConfigError(f"sps_table token count {counts[0]} must be at least 1")
-    for tokens, rate in table:
-        if not (isfinite(rate) and rate > 0):
+        raise ConfigError(f"{name} token count {counts[0]} must be at least 1")
+    for tokens, value in table:
+        if not (isfinite(value) and value > 0):
             raise ConfigError(
-                f"sps_table entry {rate} at {tokens} tokens must be positive and finite: "
-                "it counts steps per second"
+                f"{name} entry {value} at {tokens} tokens must be positive and finite: {what}"
             )
     buckets, most = list(config.verify_buckets), most_tokens(config)
     if buckets and counts != buckets:
         raise ConfigError(
-            f"sps_table is for token counts {counts}, but verify_buckets has {buckets}: "
+            f"{name} is for token counts {counts}, but verify_buckets has {buckets}: "
             "profile this deployment again"
         )
     if not buckets and counts[-1] != most:
         raise ConfigError(
-            f"sps_table ends at {counts[-1]} tokens, but the largest step has {most}, "
+            f"{name} ends at {counts[-1]} tokens, but the largest step has {most}, "
             "which is max_num_requests * (max_draft_len + 1): profile this deployment again"
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from contextlib import suppress
 
 from draftproof.reference import acceptance, numbers
-from draftproof.reference.answers import check_answer
+from draftproof.reference.answers import check_answer, check_step, verify_windows
+from draftproof.reference.attention import drafter_rows, target_rows
 from draftproof.reference.config import checked
 from draftproof.reference.drafter import draft_block, scattered, soft_probs, window_sum
 from draftproof.reference.planning import planned_windows
@@ -55,6 +55,7 @@ class Model:
 
     def prepare(self, batch: Batch) -> None:
         """Section 3. Raises BatchError, changing nothing, for a batch that cannot be served."""
+        check_step(self.config, batch)
         self.slots.check(batch)
         self._check_chunks(batch)
         if batch.mode in UNDONE:
@@ -73,8 +74,7 @@ class Model:
             for row in batch.contexts
         ] + [self.slots.slot_of(row.request_id) for row in batch.generations]
         self.draft_seq += 1
-        self.attention_rows = [row.length for row in batch.contexts]
-        self.attention_rows += [1 + batch.draft_len] * len(batch.generations)
+        self.attention_rows = target_rows(batch)
 
     def plan(self, batch: Batch) -> list[int]:
         """Section 14: the verify windows of the planned step that was prepared. Changes nothing."""
@@ -84,6 +84,19 @@ class Model:
 
     def forward(self, batch: Batch) -> StepResult:
         """Section 4, and what happens behind it, also when it fails (sections 13 and 16)."""
+        target = self.attention_rows
+        self.attention_rows = drafter_rows(batch, self.config.max_draft_len)
+        try:
+            return self._serve(batch)
+        finally:
+            self.attention_rows = target
+
+    def attention_now(self) -> list[int]:
+        """What the attention is set up for at this moment."""
+        return self.attention_rows
+
+    def _serve(self, batch: Batch) -> StepResult:
+        """A forward but for the attention."""
         self.barrier.step(batch)
         refused = True
         try:
@@ -293,14 +306,6 @@ class Model:
             scattered(law, d2t, self.config.vocab_size) for law in laws
         ]
         return tokens if d2t is None else [d2t[token] for token in tokens], confidence
-
-
-def verify_windows(batch: Batch) -> Iterator[int]:
-    """Logit rows per generation: its verify window, or 1 + r."""
-    if batch.verify_lens is not None:
-        yield from batch.verify_lens
-    else:
-        yield from (1 + batch.draft_len for _ in batch.generations)
 
 
 def captured(batch: Batch, num_stages: int) -> list[Frames]:

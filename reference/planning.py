@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from draftproof.reference.confidence import Rows, source_rows, survival
 from draftproof.reference.ragged import fill_bucket
-from draftproof.reference.scheduler import limits_of, verify_windows
+from draftproof.reference.scheduler import limits_of, spendable, verify_windows
 from draftproof.reference.vocabulary import Batch, BatchError, Config
 
 
@@ -30,7 +30,8 @@ def planned_windows(
     sources = source_rows(table, stamps, slots, draft_seq - 1)
     survivals = survival([table[source] for source in sources], real)
     limits = limits_of(config)
-    windows = verify_windows(survivals, batch.verify_budget, limits, real)
+    budget = spendable(config, survivals[:real], batch.verify_budget)
+    windows = verify_windows(survivals, budget, limits, real)
     assert windows is not None, "there are survivals"
     if batch.verify_bucket is None:
         return windows

@@ -95,23 +95,61 @@ def rate_of_costs(costs: Sequence[tuple[int, float]]) -> Rate:
     return rate_of_table([(tokens, 1.0 / seconds) for tokens, seconds in costs])
 
 
+def rate_of(config: Config) -> Rate | None:
+    """SPS(t) as the configuration has it; None: this deployment was not profiled."""
+    if config.step_costs is not None:
+        return rate_of_costs(config.step_costs)
+    return None if config.sps_table is None else rate_of_table(config.sps_table)
+
+
+def admitted(gains: Sequence[float], tokens: int, expected: float, rate: Rate) -> int:
+    """The loop of Algorithm 1: how many of these survivals, in their order, get a token each.
+
+    It stops at the first that does not raise the expected tokens per second, so no later gain,
+    of drafts not yet drawn, has a say in an earlier one. Sums are Python floats.
+    """
+    best = expected * rate(tokens)
+    for count, gain in enumerate(gains):
+        tokens, expected = tokens + 1, expected + gain
+        if not (gain > 0 and expected * rate(tokens) > best):
+            return count
+        best = expected * rate(tokens)
+    return len(gains)
+
+
 def prefix_schedule(survivals: Rows, rate: Rate) -> list[int]:
     """Algorithm 1, the hardware-aware prefix scheduler with early stopping.
 
     survivals: [R][K] of the drafts that are about to be verified. Returns a length per request,
-    which may be 0. Sums are Python floats, in the order in which candidates are admitted.
+    which may be 0.
     """
-    lengths = [0] * len(survivals)
-    tokens, expected = len(survivals), float(len(survivals))
-    best = expected * rate(tokens)
-    for request, position in ranked(survivals, Limits(0, _width(survivals))):
-        gain = survivals[request][position]
-        tokens, expected = tokens + 1, expected + gain
-        if not (gain > 0 and expected * rate(tokens) > best):
-            break
-        best = expected * rate(tokens)
-        lengths[request] = position + 1
+    rows = len(survivals)
+    order = ranked(survivals, Limits(0, _width(survivals)))
+    gains = [survivals[request][position] for request, position in order]
+    lengths = [0] * rows
+    for request, _ in order[: admitted(gains, rows, float(rows), rate)]:
+        lengths[request] += 1
     return lengths
+
+
+def stopped_early(survivals: Rows, rate: Rate, limits: Limits) -> int:
+    """How many candidates Algorithm 1 admits above the fewest of each request.
+
+    survivals: [R][K] of requests. Those below LEAST_SURVIVAL count for nothing, so that sums of up
+    to 1,024 tokens are exact, whoever adds them in whichever order (semantics, section 19).
+    """
+    granted = [gain for row in survivals for gain in row[: limits.fewest] if gain >= LEAST_SURVIVAL]
+    gains = [survivals[request][position] for request, position in worthwhile(survivals, limits)]
+    tokens = len(survivals) * (1 + limits.fewest)
+    return admitted(gains, tokens, len(survivals) + sum(granted), rate)
+
+
+def spendable(config: Config, survivals: Rows, budget: int) -> int:
+    """A step's budget, or with `early_stopping` as much of it as pays; survivals: of requests."""
+    rate = rate_of(config)
+    if rate is None or not config.early_stopping:
+        return budget
+    return min(budget, stopped_early(survivals, rate, limits_of(config)))
 
 
 def best_budget(survivals: Rows, rate: Rate, limits: Limits) -> int:

@@ -97,6 +97,9 @@ class Config:
     sts_temperatures: T_k per draft position, as fitted; None: all 1.
     sps_table: pairs (tokens in the target's step, steps per second), ascending, measured at
         `verify_buckets` if there are any, else up to S * (K + 1); None: not profiled.
+    step_costs: the same as pairs (tokens, seconds per step); one of the two may be given.
+    early_stopping: the table is for whoever chooses the windows, who stops at the first draft that
+        does not pay (Algorithm 1), not for the host's search for a budget.
     """
 
     max_draft_len: int
@@ -122,6 +125,8 @@ class Config:
     verify_buckets: tuple[int, ...] = ()
     sts_temperatures: tuple[float, ...] | None = None
     sps_table: tuple[tuple[int, float], ...] | None = None
+    step_costs: tuple[tuple[int, float], ...] | None = None
+    early_stopping: bool = False
 
 
 @dataclass(frozen=True, slots=True)

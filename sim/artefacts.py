@@ -12,9 +12,9 @@ from draftproof.sim.choices import Digits
 TEMPERATURES = (1.0, 0.5, 2.0, 4.0, 1.25)
 RATES = (
     (0,),  # steps get no slower
-    (1,),
-    (0, 0, 0, 5),  # jagged: a search that stops at the first fall misses what lies behind it
-    (3, 0, 1, 0, 0),
+    (0, 0, 10),  # jagged: whoever stops at the first fall misses what lies behind it
+    (0, 40, -60),  # sizes that no kernel was tuned for, and larger ones that are faster
+    (0, 0, 40, -60),
 )
 """By how many parts in a hundred each larger size is slower than the one before, cyclically."""
 
@@ -33,20 +33,30 @@ def with_artefacts(config: Config, digits: Digits) -> Config:
         scales = [TEMPERATURES[(first + i) % len(TEMPERATURES)] for i in range(k)]
         config = replace(config, sts_temperatures=tuple(scales))
     if digits.below(3):
+        sizes = config.graph_batch_sizes or (config.max_num_requests,)
+        config = replace(config, graph_batch_sizes=sizes)
         config = replace(config, verify_buckets=_buckets(config))
-    source = digits.below(3)
+    source = digits.below(6)
+    if source == 0:
+        return config
     if source == 1:
         return replace(config, verify_budget=digits.below(2 * k + 1))
-    if source == 2:
-        return replace(config, sps_table=_table(config, RATES[digits.below(len(RATES))]))
-    return config
+    config = replace(config, early_stopping=source > 3)
+    table = _table(config, RATES[digits.below(len(RATES))])
+    if source % 2:
+        return replace(config, step_costs=tuple((tokens, 1 / rate) for tokens, rate in table))
+    return replace(config, sps_table=table)
 
 
 def _buckets(config: Config) -> tuple[int, ...]:
-    """Token counts that captured sizes can be padded to: the least, the fewest and the most."""
+    """Token counts that captured sizes can be padded to, from the least to the most.
+
+    A window apart, so that now and then some slack is left for a part of the rows.
+    """
     widest = 1 + (config.max_verify_len or config.max_draft_len)
-    each = (1, 1 + config.min_verify_len, widest)
-    counts = {size * width for size in config.graph_batch_sizes for width in each}
+    counts = {size * widest for size in config.graph_batch_sizes}
+    for size in config.graph_batch_sizes:
+        counts |= {*range(size, size * widest, widest)}
     return tuple(sorted(counts))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from draftproof.reference.vocabulary import (
@@ -15,21 +16,11 @@ from draftproof.reference.vocabulary import (
     WorkerState,
 )
 from draftproof.sim.divergence import Divergence
+from draftproof.sim.shapes import PLANNED, RESULT, STATE, Shape, misshapen, nested
+from draftproof.sim.shapes import listed as listed
 
 SHOWN = tuple(WorkerState.__dataclass_fields__)
 """The fields of the state; an implementation that cannot show one leaves it None."""
-
-
-def listed(value: Any) -> Any:
-    """Nested lists of a tensor or an array; lists as they are."""
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
-def nested(value: Any) -> Any:
-    """The same of tuples, and of lists of tensors, arrays or tuples."""
-    if hasattr(value, "tolist"):
-        return value.tolist()  # numbers all the way down
-    return [nested(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def describe_row(row: Sequence[float]) -> str:
@@ -47,13 +38,30 @@ def result_difference(
     config: Config, batch: Batch, expected: StepResult, found: StepResult
 ) -> Divergence | None:
     """The first difference of two results, or None."""
-    return next(_result_differences(config, batch, expected, found), None)
+    return _first(_result_differences(config, batch, expected, found), found, RESULT)
 
 
 def windows_difference(batch: Batch, found: Any) -> Divergence | None:
     """The first verify window of a planned step that differs, or None; batch: as it was packed."""
     assert batch.verify_lens is not None
-    return next(_rows(batch, "verify_lens", batch.verify_lens, nested(found)), None)
+    differences = _rows(batch, "verify_lens", batch.verify_lens, nested(found))
+    return _first(differences, SimpleNamespace(verify_lens=found), PLANNED)
+
+
+def _first(
+    differences: Iterator[Divergence], found: Any, shapes: Mapping[str, Shape]
+) -> Divergence | None:
+    """The first of them; if they cannot even be told, which field of what was found is misshapen.
+
+    Raises whatever they raise for another reason.
+    """
+    try:
+        return next(differences, None)
+    except Exception:
+        odd = misshapen(found, shapes)
+        if odd is None:
+            raise
+        return odd
 
 
 def _result_differences(
@@ -102,7 +110,7 @@ def state_difference(
 
     failed: only the slot map and the free queue are compared, until the next prepare().
     """
-    return next(_state_differences(config, batch, expected, found, failed), None)
+    return _first(_state_differences(config, batch, expected, found, failed), found, STATE)
 
 
 def _state_differences(
@@ -113,11 +121,10 @@ def _state_differences(
         wanted, got = list(expected.slots.items()), list(found.slots.items())
         if wanted != got:
             yield _difference("slots", dict(wanted), dict(got))
-    if found.free_slots is not None and list(found.free_slots) != expected.free_slots:
-        yield _difference("free_slots", expected.free_slots, list(found.free_slots))
-    rows = found.attention_rows
-    if rows is not None and list(rows) != expected.attention_rows:
-        yield _difference("attention_rows", expected.attention_rows, list(rows))
+    for name in ("free_slots", "attention_rows"):
+        wanted, got = getattr(expected, name), listed(getattr(found, name))
+        if got is not None and list(got) != wanted:
+            yield _difference(name, wanted, list(got))
     if failed:
         return
     if found.batch_to_slot is not None and batch.mode not in UNDONE:
@@ -162,7 +169,7 @@ def _counter_differences(
 def _window_differences(
     owners: dict[int, int], expected: WorkerState, found: Any
 ) -> Iterator[Divergence]:
-    slots = len(expected.windows)
+    slots, found = len(expected.windows), [[listed(stage) for stage in slot] for slot in found]
     if found[:slots] == expected.windows and len(found) <= slots + 1:  # the scratch row's may come
         return
     if not slots <= len(found) <= slots + 1:
@@ -228,6 +235,8 @@ def _sequence_differences(
         wanted, got = getattr(expected, name), listed(getattr(found, name))
         if wanted is None or got is None:
             continue
+        if len(got) != len(wanted):
+            yield _difference(name, f"{len(wanted)} sequence slots", f"{len(got)} sequence slots")
         for seq_slot, want in enumerate(wanted):
             have = listed(got[seq_slot])
             if want is not None and have != want:

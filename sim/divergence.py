@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any, Literal
 
 Oracle = Literal[
@@ -75,6 +77,22 @@ class Divergence(Exception):
         lines = [f"{name:<12} {value}" for name, value in facts if value is not None]
         lines.append(f"{'expected':<12} {self.expected}")
         lines.append(f"{'found':<12} {self.found}")
+        if self.oracle in ("exception", "hang") and (place := raised_at(self.__cause__)):
+            lines.append(f"{'raised at':<12} {place}")
         if self.whose:
             lines.append(f"{'whose':<12} {self.whose}")
         return lines
+
+
+SHOWN_CALLS = 4
+OURS = ("lockstep.py", "contextlib.py")
+"""Where an implementation is called from, and told that its time is over."""
+
+
+def raised_at(error: BaseException | None) -> str:
+    """The innermost calls in which an exception was raised, outermost first; "" if not known."""
+    if error is None:
+        return ""
+    calls = [(Path(call.filename).name, call) for call in extract_tb(error.__traceback__)]
+    told = [f"{name}:{call.lineno} in {call.name}" for name, call in calls if name not in OURS]
+    return ", ".join(told[-SHOWN_CALLS:])

@@ -125,6 +125,11 @@ class Engine(Roster):
             for request in list(self.running):
                 self._depart(request, "failed")
 
+    @property
+    def awaits(self) -> bool:
+        """Whether a result for some request was not delivered yet."""
+        return self.pending is not None and any(row.incarnation for row in self.pending[0].rows)
+
     def settle(self, launched: Batch | None = None) -> None:
         """Deliver what the last forward brought; launched: a newer one is already under way."""
         if self.pending is None:

@@ -142,6 +142,8 @@ _WEIGHTS: tuple[tuple[type[Event], int], ...] = (
     (Warmup, 1),
 )
 KINDS = tuple(kind for kind, weight in _WEIGHTS for _ in range(weight))
+MANY = 8
+"""Rows that kernels, and others who work in blocks, often take at once."""
 
 
 def choose_event(config: Config, choices: Choices, live: list[int], submitted: int) -> AnyEvent:
@@ -153,8 +155,10 @@ def choose_event(config: Config, choices: Choices, live: list[int], submitted: i
     kind = KINDS[digits.below(len(KINDS))]
     if kind is Submit or not live:
         return _submit(config, digits, submitted)
-    if kind is Step and 2 * len(live) < config.max_num_requests and digits.below(4) == 3:
-        return _submit(config, digits, submitted)  # few slots are used
+    many = config.max_num_requests > MANY
+    wanted = config.max_num_requests if many else config.max_num_requests / 2
+    if kind is Step and len(live) < wanted and digits.below(4) >= (2 if many else 3):
+        return _submit(config, digits, submitted)
     if kind is Step:
         return _step(config, digits)
     if kind is Warmup:
@@ -185,7 +189,7 @@ def _submit(config: Config, digits: Digits, ordinal: int) -> Submit:
     """
     windows = 2 * (config.window_size, min(config.window_size, 12))[digits.below(2)]
     prompt = 1 + digits.below(windows + 2)
-    limit = 1 + digits.below(40)
+    limit = 1 + digits.below(160 if config.max_num_requests > MANY else 40)
     origin = digits.below(8)
     reused = (0, 0, 0, prompt // 2, prompt // 2, 0, 0, prompt)[origin]
     far = FAR[digits.below(len(FAR))] if reused or origin in (5, 6) else 0
@@ -244,6 +248,8 @@ def _by_confidence(config: Config, step: Step, digits: Digits) -> Step:
     age = (1, 1, 1, 2, 2, 0)[digits.below(6)]
     budget = digits.below(2 * k + 3)
     broken = budget > 2 * k
+    graph = step.graph or (bool(config.verify_buckets) and digits.below(2) == 1)
+    step = msgspec.structs.replace(step, graph=graph)
     return msgspec.structs.replace(step, age=age, budget=k if broken else budget, broken=broken)
 
 

@@ -38,7 +38,7 @@ DOUBLE: Kind = "double"
 
 CORRUPT: tuple[Kind, ...] = ("token", "nan", "length")
 """A token that there is none of; a probability or logit that is not finite; a verify window outside
-1 .. 1 + r. Where the step has no such number, another of the three."""
+1 .. 1 + r. Where the step has no such number, another one is spoilt, and that is the kind then."""
 
 SILENT: tuple[Kind, ...] = ("cancel", "lost")
 """The step goes on: a request is cancelled at that moment; its result never arrives."""
@@ -61,6 +61,10 @@ def kinds_at(place: str) -> tuple[Kind, ...]:
 SITES = tuple((place, kind) for place in PLACES for kind in kinds_at(place))
 """Every fault there is."""
 
+LATE = ("result", "late")
+"""What is no fault of a step but told beside them: its result arrives when the next one is under
+way (`Step.late`)."""
+
 
 def normal(place: str | None, kind: str) -> Kind:
     """The kind of fault that an event means."""
@@ -69,15 +73,19 @@ def normal(place: str | None, kind: str) -> Kind:
 
 
 class Faults:
-    """One armed fault. fired: it happened; first: what was raised; cancel: what "cancel" calls."""
+    """One armed fault. fired: it happened, and kind is what did; first: what was raised.
+
+    passing: called with every seam, before anything is raised there.
+    """
 
     def __init__(self) -> None:
+        self.passing: Callable[[str], object] = _nobody
         self.armed: str | None = None
         self.kind: Kind = "exception"
         self.fired = False
         self.first: BaseException | None = None
         self._passes = 0
-        self._cancel: Callable[[], object] = _nobody
+        self._cancel: Callable[..., object] = _nobody
 
     def arm(
         self,
@@ -87,13 +95,20 @@ class Faults:
         cancel: Callable[[], object] | None = None,
     ) -> None:
         """The next step has this fault; None: it has none. passes: of a seam that is met again and
-        again, so many are let through, if there are so many."""
+        again, so many are let through, if there are so many; cancel: what "cancel" calls."""
         self.armed, self.kind, self.fired, self.first = place, kind, False, None
         self._passes = passes if place == "stage" else 0
         self._cancel = cancel or _nobody
 
+    def forget(self) -> None:
+        """Let go of all it knows. Workers know it, and are gone at once if it knows none of them,
+        neither as whom it lets look on nor in what it raised: exceptions know who was at work."""
+        self.arm(None)
+        self.passing = _nobody
+
     def at(self, seam: str) -> None:
         """`Collaborators.at`; and what lies between its calls."""
+        self.passing(seam)
         if self.fired:
             if self.kind == DOUBLE and seam == "cleanup":
                 raise InjectedFault(seam)
@@ -117,11 +132,12 @@ class Faults:
         self.fired = True
         if self.armed == "hidden":
             return replace(batch, hidden=None)
-        return spoilt(batch, self.kind, vocab_size)
+        spoiled, self.kind = spoilt(batch, self.kind, vocab_size)
+        return spoiled
 
 
-def _nobody() -> None:
-    """Workers hear of a cancellation in the next `prepare` only."""
+def _nobody(*_: str) -> None:
+    """Looks at nothing; and workers hear of a cancellation in the next `prepare` only."""
 
 
 def _raised(seam: str, kind: str) -> BaseException:
@@ -130,20 +146,24 @@ def _raised(seam: str, kind: str) -> BaseException:
     return InjectedOutOfMemory(seam) if kind == "memory" else InjectedFault(seam)
 
 
-def spoilt(batch: Batch, kind: str, vocab_size: int) -> Batch:
-    """The batch with one number that cannot be; which one, and how, depends on the step."""
+def spoilt(batch: Batch, kind: Kind, vocab_size: int) -> tuple[Batch, Kind]:
+    """The batch with one number that cannot be, and of which kind that is: the given one, if the
+    step has such a number. Which number, and how it is wrong, depends on the step."""
     step, lens = batch.step, batch.verify_lens
     if kind == "length" and lens:
         g, wrong = step % len(lens), (0, -1, batch.draft_len + 2)[step % 3]
-        return replace(batch, verify_lens=(*lens[:g], wrong, *lens[g + 1 :]))
-    for name in ("target_logits", "target_probs"):
+        return replace(batch, verify_lens=(*lens[:g], wrong, *lens[g + 1 :])), "length"
+    for name in () if kind == "token" and batch.target_tokens else _REALS:
         values = getattr(batch, name)
         if values:
             wrong_value = (float("nan"), float("inf"), float("-inf"))[step % 3]
             changed: dict[str, Any] = {name: _with(values, 7 * step, wrong_value)}
-            return replace(batch, **changed)
+            return replace(batch, **changed), "nan"
     tokens = (vocab_size, -1, 2**40)[step % 3]
-    return replace(batch, target_tokens=_with(batch.target_tokens, step, tokens))
+    return replace(batch, target_tokens=_with(batch.target_tokens, step, tokens)), "token"
+
+
+_REALS = ("target_logits", "target_probs")
 
 
 def _with(values: array[Any], index: int, value: float) -> array[Any]:

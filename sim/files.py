@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,13 @@ def check_writable(directory: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise UsageError(f"{directory}: cannot be written: {error.strerror}") from error
+
+
+def check_all_writable(files: Iterable[Path | None]) -> None:
+    """The same for each file that is to be written in the end; None: it is not."""
+    for file in files:
+        if file is not None:
+            check_writable(file.parent)
 
 
 def write_whole(data: bytes, path: Path) -> None:

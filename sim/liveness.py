@@ -41,16 +41,21 @@ def long_ones(engine: Engine) -> list[int]:
 def check_live(config: Config, events: Sequence[AnyEvent], make_engine: MakeEngine = Engine) -> int:
     """Let a schedule end in steps without faults. Returns how many it took until all were done.
 
-    Raises the Divergence of a request that is never done. Says nothing of a run that breaks down.
+    Raises the Divergence of a request that is never done, or of engine or model if they break down
+    in these steps. If they did so in the schedule, that is left to `check`.
     """
     simulation = Simulation(config, make_engine)
     for event in events:
         simulation.apply(event)
-    return drain(simulation)
+    simulation.settle()
+    before = simulation.run.breakdown
+    taken = drain(simulation)
+    tell_breakdown(before, simulation.run.breakdown)
+    return taken
 
 
 def drain(simulation: Simulation) -> int:
-    """The steps themselves, at the end of a simulation."""
+    """The steps themselves, at the end of a simulation. They end early if it breaks down."""
     engine = simulation.engine
     simulation.settle()
     for ordinal in long_ones(engine):
@@ -65,21 +70,31 @@ def drain(simulation: Simulation) -> int:
 
 
 def drain_ranks(simulation: RankSimulation) -> int:
-    """The same for all ranks, which only step together."""
+    """The same for all ranks, which only step together; what breaks down is told."""
     engines = simulation.engines
+    for own in simulation.simulations:
+        own.settle()
+    before = simulation.world.breakdown
     for rank, engine in enumerate(engines):
-        simulation.simulations[rank].settle()
         for ordinal in long_ones(engine):
             simulation.apply(On(rank, Cancel(ordinal)))
     most = max(map(most_steps, engines))
     for taken in range(most + 1):
         left = [request for engine in engines for request in engine.everybody]
         if simulation.world.breakdown is not None or not left:
+            tell_breakdown(before, simulation.world.breakdown)
             return taken
         simulation.apply(Together())
         for own in simulation.simulations:
             own.settle()
     raise stuck(left[0], most, len(left))
+
+
+def tell_breakdown(before: Divergence | None, now: Divergence | None) -> None:
+    """Raise what broke down behind a schedule. Its event is none of the schedule's."""
+    if before is None and now is not None:
+        now.event, now.expected = None, f"{now.expected}, in steps behind the schedule too"
+        raise now
 
 
 def stuck(request: Request, steps: int, number: int) -> Divergence:

@@ -35,14 +35,36 @@ def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = Non
             raise ImplementationError(
                 f"implementation {name!r}: its factory raised {reason}"
             ) from error
-        for method in ("prepare", "forward", "state"):
-            if not callable(getattr(worker, method, None)):
-                raise ImplementationError(
-                    f"implementation {name!r}: {type(worker).__name__} has no method {method}()"
-                )
+        _check_contract(name, worker)
         return worker
 
     return make
+
+
+METHODS = {
+    "prepare": "prepare(batch) -> None",
+    "forward": "forward(batch) -> StepResult",
+    "state": "state() -> WorkerState",
+}
+"""What every worker has, with how it is called."""
+
+
+def _check_contract(name: str, worker: object) -> None:
+    """The door's methods, and the contract of the worker's own base class if that brings one:
+    `conforming`, a static method that raises TypeError for a worker that breaks it."""
+    kind = type(worker).__name__
+    for method, signature in METHODS.items():
+        if not callable(getattr(worker, method, None)):
+            raise ImplementationError(
+                f"implementation {name!r}: {kind} has no method {method}(): "
+                f"implement {kind}.{signature}"
+            )
+    contract = getattr(worker, "conforming", None)
+    if callable(contract):
+        try:
+            contract(worker)
+        except TypeError as error:
+            raise ImplementationError(f"implementation {name!r}: {error}") from error
 
 
 def find(name: str) -> Callable[..., Any]:

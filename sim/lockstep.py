@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from draftproof.reference.vocabulary import (
@@ -25,11 +26,13 @@ from draftproof.sim.compare import (
     windows_difference,
 )
 from draftproof.sim.divergence import Divergence
+from draftproof.sim.drafting import ATTENTION, Drafting
 from draftproof.sim.errors import INJECTED, StepTimeout
+from draftproof.sim.faults import LATE
 from draftproof.sim.guide import ENGINE, installed, lend
 from draftproof.sim.journal import Entry
 from draftproof.sim.packing import before_target, isolated, poison, to_plan
-from draftproof.sim.refusals import refused
+from draftproof.sim.refusals import refused, unanswerable
 from draftproof.sim.run import Crossed, Expected, Faults, Run
 
 MakeWorker = Callable[[Config, Collaborators], Worker]
@@ -48,11 +51,15 @@ class Watch(Protocol):
 
 @dataclass(slots=True)
 class Checked:
-    """What a check has seen: forwards, fields of the state not shown, faults that met no seam."""
+    """What a check has seen: forwards, fields of the state not shown, faults that met no seam.
+
+    faults: those that happened in the worker, late results among them, by place and kind.
+    """
 
     steps: int = 0
     not_checked: set[str] = field(default_factory=set)
     faults_without_seam: int = 0
+    faults: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 def check(
@@ -99,7 +106,8 @@ def check(
 class Side:
     """The implementation's side of a run.
 
-    failed: its last step failed, warm-ups apart; crossed: its barrier calls in the last step.
+    failed: its last step failed, warm-ups apart; crossed: its barrier calls in the last step; last:
+    the last batch that counted, what should have come of it, and what came.
     """
 
     worker: Worker
@@ -109,33 +117,67 @@ class Side:
     timeout: float
     failed: bool = False
     crossed: list[Crossed] = field(default_factory=list)
+    last: tuple[Batch, StepResult, Any] | None = None
+    drafting: Drafting = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.drafting = Drafting(self.worker, self.config.max_draft_len)
 
     def step(self, expected: Expected) -> bool:
         """One step; False if the run cannot go on from here."""
+        self.faults.passing = self.drafting.at
+        try:
+            return self._step(expected)
+        finally:
+            self.faults.forget()
+
+    def _step(self, expected: Expected) -> bool:
         batch = isolated(expected.batch)
         self.crossed.clear()
         self.faults.arm(expected.fault, expected.kind, batch.step % self.config.num_stages)
+        self.drafting.begin(batch)
         result = self._forward(batch)
-        if expected.fault not in (None, "result") and not self.faults.fired:
+        if not self._happened(expected):
             self.checked.faults_without_seam += 1
             return False
+        if not self.drafting.end(expected.result is not None):
+            self.checked.not_checked.add(ATTENTION)
         poison(batch)  # results are delivered later, so they must not be views of it either
-        undone = expected.batch.mode in UNDONE
-        if not undone:
-            self.failed = expected.result is None
+        if expected.late:
+            self._compare_again()
+        if expected.batch.mode not in UNDONE:
+            self.failed, self.last = expected.result is None, None
             if expected.result is not None:
-                self._compare_results(expected.batch, expected.result, result)
+                self.last = expected.batch, expected.result, result
+                self._compare_results(*self.last)
         # The end of a warm-up undoes it; without an end there is nothing to compare.
         if not (expected.unread or expected.unended):
             self._compare_states(expected)
         return True
 
+    def _happened(self, expected: Expected) -> bool:
+        """Count what went wrong; False if it was to be a fault at a seam that never came."""
+        if expected.late:
+            self.checked.faults[LATE] += 1
+        if expected.fault is None:
+            return True
+        if expected.fault != "result" and not self.faults.fired:
+            return False
+        self.checked.faults[expected.fault, expected.kind] += 1
+        return True
+
     def refuse(self, last: Expected) -> None:
         """Offer what must be refused, after the last step, whose state stays."""
+        self.faults.arm(None)
         for reason, batch in refused(self.config):
             self._refuses(reason, self.worker.prepare, before_target(batch))
+        warmup, answers = unanswerable(self.config)
+        for reason, batch in answers:
+            with _blamed(self.timeout, "no exception"):
+                self.worker.prepare(before_target(warmup))
+            self._refuses(reason, self.worker.forward, batch)
         if not last.unended:
-            self._compare_states(last)
+            self._compare_untouched(last)
 
     def _forward(self, batch: Batch) -> StepResult | None:
         """Run one step; None if the injected fault came through."""
@@ -200,14 +242,35 @@ class Side:
         if difference is not None:
             raise difference
 
+    def _compare_untouched(self, last: Expected) -> None:
+        # As behind a warm-up, which was the last that the worker prepared.
+        behind = replace(last, batch=replace(last.batch, mode="warmup"))
+        try:
+            self._compare_states(behind)
+        except Divergence as divergence:
+            divergence.whose = "seen after the last step, behind batches that have to be refused"
+            raise
+
+    def _compare_again(self) -> None:
+        """What a late step hands over has outlived its forward, whose result it must not be."""
+        if self.last is None:
+            return
+        try:
+            self._compare_results(*self.last)
+        except Divergence as divergence:
+            step = self.last[0].step
+            divergence.whose = f"the result of step {step}, which was right, until this step ran"
+            raise
+
     def _compare_states(self, expected: Expected) -> None:
         """After a failed step only the slots, until a prepare() that is not undone."""
         with _blamed(self.timeout, "a state as `WorkerState` describes it"):
             state = self.worker.state()
-            self.checked.not_checked.update(not_shown(self.config, state))
             difference = state_difference(
                 self.config, expected.batch, expected.state, state, self.failed
             )
+            if difference is None:
+                self.checked.not_checked.update(not_shown(self.config, state))
         if difference is not None:
             raise difference
 

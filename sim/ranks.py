@@ -85,6 +85,8 @@ class RankSimulation:
         """Deliver what is still under way; the world is complete."""
         for simulation in self.simulations:
             simulation.finish()
+        for engine in self.engines:
+            engine.peers = []  # engines that know each other wait for a collector of cycles
         return self.world
 
     def _together(self, given: Sequence[Step | Warmup]) -> None:
@@ -169,6 +171,8 @@ def _disturbed(event: Together, digits: Digits, one_in: int) -> Together:
     place, kind = SITES[digits.below(len(SITES))]
     rank = digits.below(len(event.events))
     wrong = msgspec.structs.replace(event.events[rank], fault=place, kind=kind)
+    if kind == "length" and isinstance(wrong, Step):  # of which there is one in ragged steps alone
+        wrong = msgspec.structs.replace(wrong, windows=(2, 1), draft_len=None)
     return Together((*event.events[:rank], wrong, *event.events[rank + 1 :]))
 
 

@@ -33,9 +33,9 @@ class Request:
     computed: int
     decoding: bool
     stop: int | None
+    told: int
     grammar: int = 0
     penalties: Penalties = NO_PENALTIES
-    told: int = 0
     seq_slot: int | None = None
     output: list[int] = field(default_factory=list)
     drafts: list[int] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Request:
             computed,
             event.imported,
             event.stop,
-            told=event.prompt,
+            event.prompt,
         )
         if config.target_logits:
             request.told = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from draftproof.reference.confidence import Snapshot
@@ -40,9 +41,10 @@ MakeModel = Callable[[Config, Collaborators], Model]
 class Expected:
     """One forward: its batch, the fault injected in it, and what must come of it.
 
-    fault, kind: what went wrong in it, None if it never came to that; result: None if it fails;
-    entries: how long the journal was when the forward had been answered;
-    unread: no worker is asked for its state after it; crossed: the calls of the ranks' barrier.
+    fault, kind: what went wrong in it, None if it never came to that; late: the last results were
+    handed over only when it was under way; result: None if it fails; entries: how long the journal
+    was when the forward had been answered; unread: no worker is asked for its state after it;
+    crossed: the calls of the ranks' barrier.
     """
 
     event: int
@@ -53,6 +55,7 @@ class Expected:
     entries: int
     unread: bool = False
     kind: Kind = "exception"
+    late: bool = False
     crossed: tuple[Crossed, ...] = ()
 
     @property
@@ -88,7 +91,11 @@ class Run:
 
 
 class Simulation:
-    """Engine and model together, event by event."""
+    """Engine and model together, event by event.
+
+    Nothing that it lends refers back to it: whoever drops a run has its memory back at once, and
+    campaigns do not grow until a collector of cycles comes along.
+    """
 
     def __init__(
         self, config: Config, make_engine: MakeEngine = Engine, make_model: MakeModel = Model
@@ -99,8 +106,9 @@ class Simulation:
         self._faults = Faults()
         guide = automata(self.config.vocab_size) if self.config.target_logits else None
         self._crossed: list[Crossed] = []
+        barrier = partial(_cross, self._crossed)
         lent = Collaborators(
-            self._faults.at, make_drafter(self.config), guide=guide, barrier=self._cross
+            self._faults.at, make_drafter(self.config), guide=guide, barrier=barrier
         )
         self._model = make_model(self.config, lent)
 
@@ -122,6 +130,7 @@ class Simulation:
         """Deliver what is still under way; the run is complete."""
         self._unless_broken(self.engine.settle)
         self._unless_broken(self.engine.publish)
+        self._faults.forget()
         return self.run
 
     def settle(self) -> None:
@@ -141,6 +150,7 @@ class Simulation:
         if batch is None:
             return None
         self._arm(event, batch)
+        late = isinstance(event, Step) and self.engine.awaits
         batch, result = self._serve(batch, isinstance(event, Step) and event.broken)
         self._look(batch, result)
         faults = self._faults
@@ -149,6 +159,7 @@ class Simulation:
             batch=batch,
             fault=faults.armed if faults.fired else None,
             kind=faults.kind,
+            late=late,
             crossed=tuple(self._crossed),
             result=result,
             state=self._model.state(),
@@ -189,17 +200,8 @@ class Simulation:
         kind = normal(place, event.kind) if isinstance(event, Step | Warmup) else "exception"
         if batch.verify_budget is not None and place in ("start", "assign"):
             place = None
-        self._faults.arm(place, kind, batch.step % self.config.num_stages, self._cancel)
-
-    def _cross(self, stage: int, rows: int, counts: Sequence[int]) -> None:
-        self._crossed.append((stage, rows, tuple(counts)))
-
-    def _cancel(self) -> None:
-        """The request that was admitted first is cancelled, at this very moment."""
-        if self.engine.running:
-            event = Cancel(self.engine.running[0].ordinal)
-            self.run.journal.write(Asked(event))
-            self.engine.handle(event)
+        cancel = partial(_cancel, self.engine, self.run.journal)
+        self._faults.arm(place, kind, batch.step % self.config.num_stages, cancel)
 
     def _serve(self, batch: Batch, broken: bool) -> tuple[Batch, StepResult | None]:
         """One step of the model; no result if it fails. A planned batch has its windows then."""
@@ -227,6 +229,19 @@ class Simulation:
             faults.fired = True
             self.engine.lost()
         return batch, result
+
+
+def _cross(crossed: list[Crossed], stage: int, rows: int, counts: Sequence[int]) -> None:
+    """The barrier that the model is lent."""
+    crossed.append((stage, rows, tuple(counts)))
+
+
+def _cancel(engine: Engine, journal: Journal) -> None:
+    """The request that was admitted first is cancelled, at this very moment."""
+    if engine.running:
+        event = Cancel(engine.running[0].ordinal)
+        journal.write(Asked(event))
+        engine.handle(event)
 
 
 def simulate(

@@ -15,7 +15,8 @@ from draftproof.reference.ragged import Load, Shape, agreed_shape
 from draftproof.reference.scheduler import (
     best_budget,
     limits_of,
-    rate_of_table,
+    rate_of,
+    spendable,
     verify_windows,
 )
 from draftproof.reference.vocabulary import Config
@@ -62,19 +63,21 @@ def budget_of(config: Config, asked: int, rows: Rows) -> int:
     """How many drafts a step verifies above the fewest of each request.
 
     rows: c_k of its requests in the host's snapshot. A fixed budget, or else what the table of this
-    deployment says, or else what is asked for.
+    deployment says, or else what is asked for; with early stopping the table is not the host's.
     """
     if config.verify_budget is not None:
         return config.verify_budget
-    if config.sps_table is None:
+    rate = rate_of(config)
+    if rate is None or config.early_stopping:
         return asked
-    survivals = survival(rows, len(rows))
-    return best_budget(survivals, rate_of_table(config.sps_table), limits_of(config))
+    return best_budget(survival(rows, len(rows)), rate, limits_of(config))
 
 
 def host_windows(config: Config, budget: int, rows: Rows) -> list[int]:
     """The windows of a mixed batch, which has no time to wait for the worker's own."""
-    windows = verify_windows(survival(rows, len(rows)), budget, limits_of(config), len(rows))
+    survivals = survival(rows, len(rows))
+    budget = spendable(config, survivals, budget)
+    windows = verify_windows(survivals, budget, limits_of(config), len(rows))
     assert windows is not None, "the snapshot is ready"
     return windows
 

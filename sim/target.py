@@ -63,6 +63,11 @@ def answers(
     return script
 
 
+EDGES = (387, 508, 515, 636, 774, 892, 899, 1016)
+"""Of 1024: random numbers by which a test, u * p < q with p = 1 or 1/2, ends in another way where
+a q of `target_probs` is rounded to half precision."""
+
+
 def target_probs(
     config: Config, incarnation: int, position: int, answer: int, greedy: bool
 ) -> list[float]:
@@ -78,6 +83,8 @@ def target_probs(
     if noise % 6 == 5:  # the drafter's own law, so that nothing remains of q - p
         return soft_probs(answer, config.vocab_size)
     share = (1024, 896, 640, 512, 128)[noise % 5]
+    if share < 1024 and noise // 30 % 2:
+        share -= 3  # more binary digits than half precision has
     probs[answer] = share / 1024
     other = answer + 1 + noise % (config.vocab_size - 1)
     probs[other % config.vocab_size] += (1024 - share) / 1024
@@ -91,7 +98,9 @@ def seed(incarnation: int) -> int:
 
 
 def uniform(incarnation: int, position: int, purpose: int) -> float:
-    """A number in (0, 1], often a coarse one, so that ties u * p = q occur."""
+    """A number in (0, 1], often a coarse one, so that ties u * p = q occur, or one at an edge."""
     noise = mix(incarnation, position, 100 + purpose)
+    if noise & 3 == 2:
+        return EDGES[(noise >> 2) % len(EDGES)] / 1024
     grid = (4096, 8)[noise & 1]
     return (1 + (noise >> 1) % grid) / grid

@@ -13,7 +13,17 @@ from hypothesis.stateful import RuleBasedStateMachine
 from draftproof.fuzz.bench.failures import Search
 from draftproof.fuzz.bench.figures import Figure, Goal, geometric_mean, tables
 from draftproof.fuzz.bench.generation import make_schedule
-from draftproof.fuzz.bench.kernels import MAKERS, NEEDS_A_GPU, SETTINGS, needed, shape_for
+from draftproof.fuzz.bench.kernels import (
+    JOINED,
+    MAKERS,
+    MARKOV,
+    NEEDS_A_GPU,
+    SETTINGS,
+    SMALL_SHAPE,
+    needed,
+    settings_for,
+    shapes_for,
+)
 from draftproof.fuzz.bench.kernels import measure as measure_kernels
 from draftproof.fuzz.bench.lockstep import SHAPES, steady_schedule
 from draftproof.fuzz.bench.sizes import QUICK
@@ -63,7 +73,7 @@ EXPECTED = {
         *(("geometric mean", ratio) for ratio in RATIOS),
         *(("worst", ratio) for ratio in RATIOS),
     },
-    "memory": {("resident after 100 steps", "campaign"), ("growth in 400 more", "campaign")},
+    "memory": {("in use after 100 steps", "campaign"), ("growth in 400 more", "campaign")},
     "drivers": {
         *((name, driver) for name in ("checked steps", "coverage") for driver in DRIVERS),
         *((name, "bytes") for name in ("checked steps", "coverage")),
@@ -75,8 +85,15 @@ EXPECTED = {
     },
     "kernels": {
         (name, f"{kind}, 2 requests")
-        for kind in ("greedy step", "sampled step", "drafted block")
-        for name in ("copy bandwidth", "must move", "at copy bandwidth", "eager", "eager / copy")
+        for kind in ("greedy step", "sampled step", "drafted block", "Markov chain")
+        for name in (
+            *("copy bandwidth", "must move", "at copy bandwidth", "eager", "eager / copy"),
+            *("Triton, interpreted", "Triton, interpreted / copy"),
+        )
+    }
+    | {
+        (f"Triton, joined, interpreted{ratio}", "Markov chain, 2 requests")
+        for ratio in ("", " / copy")
     },
 }
 GOALS = {
@@ -96,7 +113,13 @@ def run_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return record
 
 
-@pytest.mark.parametrize("part", EXPECTED)
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(part, marks=pytest.mark.interpreted if part == "kernels" else ())
+        for part in EXPECTED
+    ],
+)
 def test_a_part_gives_all_its_figures(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     """If this fails, the table has lost a figure, or a goal that it is held against."""
     figures = run_json(capsys, "--part", part)["figures"]
@@ -149,11 +172,25 @@ def test_a_missed_goal_is_told() -> None:
     assert geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
 
 
+@pytest.mark.interpreted
 def test_what_needs_a_gpu_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """If this fails, whoever has no GPU does not learn why the table has no Triton and no graph."""
-    figures = measure_kernels(QUICK, "cpu")
+    """If this fails, whoever has no GPU takes the interpreter's speed for that of a kernel."""
+    names = {figure.name for column in measure_kernels(QUICK, "cpu") for figure in column}
     assert capsys.readouterr().err == NEEDS_A_GPU + "\n"
-    assert not any("Triton" in figure.name or "replayed" in figure.name for figure in figures)
+    assert all("interpreted" in name for name in names if "Triton" in name)
+    assert not any("replayed" in name for name in names)
+
+
+def test_published_sizes_are_not_interpreted() -> None:
+    """If this fails, the table of a CPU takes minutes."""
+    large, small = shapes_for("cpu", published=True)
+    assert (large.vocab, large.small, small) == (129_280, False, SMALL_SHAPE)
+    assert [shape.rows for shape in shapes_for("cuda", published=True)] == [(8, 64)]
+    assert shapes_for("cpu", False) == shapes_for("cuda", False) == [SMALL_SHAPE]
+    for kind in MAKERS:
+        assert list(settings_for(kind, "cpu", small=False)) == ["eager"]
+        joined = JOINED if kind == MARKOV else {}
+        assert settings_for(kind, "cuda", small=False) == SETTINGS | joined
 
 
 @pytest.mark.interpreted
@@ -163,8 +200,8 @@ def test_the_steps_that_are_timed_are_one_step(kind: str) -> None:
 
     They cannot be timed here, but run they can.
     """
-    shape = shape_for("cpu", published=False)
-    eager, *others = [MAKERS[kind](shape, 7, "cpu", *how) for _, *how in SETTINGS]
+    settings = settings_for(kind, "cuda", small=False)
+    eager, *others = [MAKERS[kind](SMALL_SHAPE, 7, "cpu", *how) for how in settings.values()]
     for _ in range(2):
         expected = drafted(eager.do())
         for other in others:

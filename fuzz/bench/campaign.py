@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -28,7 +29,29 @@ class Gauge(Beacon):
         super().beat()
         self.steps += 1
         if self.steps % self.every == 0:
-            print(self.steps, resident(), file=self.out, flush=True)
+            print(self.steps, in_use(), file=self.out, flush=True)
+
+
+class _Mallinfo(ctypes.Structure):
+    """`struct mallinfo2` of the C library."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+def in_use() -> float:
+    """MiB that this process has asked the C library for and not given back. Those are all that it
+    uses if Python asks there too (PYTHONMALLOC=malloc)."""
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = _Mallinfo
+    told = mallinfo()
+    asked: int = told.uordblks + told.hblkhd
+    return asked / 2**20
 
 
 def resident() -> float:
@@ -40,10 +63,11 @@ def resident() -> float:
 
 
 def main() -> int:
-    """Arguments: how many steps, and every how many to tell."""
-    steps, every = map(int, sys.argv[1:])
+    """Arguments: how many steps, every how many to tell, and more words for `check`."""
+    steps, every = map(int, sys.argv[1:3])
     with TemporaryDirectory() as scratch:
         words = ["check", "--steps", str(steps), "--trace-dir", str(Path(scratch) / "traces")]
+        words += sys.argv[3:]
         gauge = Gauge(Path(scratch) / "case.jsonl", every)
         try:
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()):

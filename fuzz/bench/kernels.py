@@ -13,8 +13,9 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from statistics import median
-from time import perf_counter, thread_time
+from time import perf_counter, process_time
 from typing import Any
 
 from draftproof.fuzz.bench.figures import Figure
@@ -37,25 +38,30 @@ from draftproof.sim.packing import hidden_rows
 PART = "kernels"
 WORKER = "draftproof.gpu.measured:make"
 BLOCK = "draftproof.gpu.measured:make_block"
+CHAIN = "draftproof.gpu.measured:make_chain"
 MEBI = 2**20
 
 NEEDS_A_GPU = (
-    "kernels: Triton and graph replay are left out, they need a GPU (--device cuda): here kernels "
-    "are interpreted, and graphs are recorded calls, whose speed says nothing"
+    "kernels: Triton's own speed and graph replay need a GPU (--device cuda): here kernels are "
+    "interpreted, at small sizes, and what that takes says nothing of a GPU; graphs, which would "
+    "be recorded calls, are left out"
 )
-SETTINGS = (
-    ("eager", "eager", "off"),
-    ("Triton", "triton", "off"),
-    ("eager, replayed", "eager", "on"),
-    ("Triton, replayed", "triton", "on"),
-)
-"""Name, kernels, graphs; on a CPU the first one."""
+SETTINGS = {
+    "eager": ("eager", "off"),
+    "Triton": ("triton", "off"),
+    "eager, replayed": ("eager", "on"),
+    "Triton, replayed": ("triton", "on"),
+}
+"""What is compared: kernels, graphs."""
+
+JOINED = {"Triton, joined": ("joined", "off"), "Triton, joined, replayed": ("joined", "on")}
+"""Of the Markov chain too: K + 1 launches instead of 2 K."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """rows: requests at a time; copied: bytes of the copy; model: of a drafted block, fields of
-    the draft model's shape.
+    the draft model's shape; small: whether kernels can be interpreted at it within seconds.
     """
 
     rows: tuple[int, ...]
@@ -63,6 +69,7 @@ class Shape:
     vocab: int
     copied: int
     model: dict[str, int]
+    small: bool = False
 
 
 K, STAGES = 5, 3
@@ -78,30 +85,41 @@ SMALL = {
 }  # fmt: skip
 
 
-def shape_for(device: str, published: bool) -> Shape:
-    """Published sizes; on a CPU fewer requests, and a narrower draft model. Or small ones."""
-    if not published:
-        return Shape((2,), 16, 512, 4 * MEBI, {**SMALL, "hidden": 32})
+SMALL_SHAPE = Shape((2,), 16, 512, 4 * MEBI, {**SMALL, "hidden": 32}, small=True)
+
+
+def shapes_for(device: str, published: bool) -> list[Shape]:
+    """Published sizes, on a CPU fewer requests and a narrower draft model; small ones on a CPU,
+    for what is interpreted, and if that is all that is wanted.
+    """
     rows, hidden, copied = ((8, 64), 4096, 1024) if device == "cuda" else ((8,), 1024, 256)
-    return Shape(rows, 128, 129_280, copied * MEBI, {**MODEL, "hidden": hidden})
+    large = Shape(rows, 128, 129_280, copied * MEBI, {**MODEL, "hidden": hidden})
+    return [large] * published + [SMALL_SHAPE] * (device == "cpu" or not published)
 
 
-def measure(sizes: Sizes, device: str) -> list[Figure]:
-    """Every kind of step at every size, each in turns with a copy."""
+def settings_for(kind: str, device: str, small: bool) -> dict[str, tuple[str, str]]:
+    """What is compared of one kind of step, by the name of its row."""
+    every = SETTINGS | JOINED if kind == MARKOV else SETTINGS
+    if device != "cpu":
+        return every
+    here = {name: how for name, how in every.items() if how[1] == "off"}
+    interpreted = {f"{name}, interpreted": how for name, how in here.items() if how[0] != "eager"}
+    return {"eager": here["eager"]} | (interpreted if small else {})
+
+
+def measure(sizes: Sizes, device: str) -> Iterator[list[Figure]]:
+    """Every kind of step at every size, each in turns with a copy; one column at a time."""
     import torch
 
-    shape = shape_for(device, sizes.published)
-    settings = SETTINGS[:1] if device == "cpu" else SETTINGS
     if device == "cpu":
         print(NEEDS_A_GPU, file=sys.stderr, flush=True)
         torch.set_num_threads(1)  # whose time is measured
-    figures: list[Figure] = []
-    for rows in shape.rows:
-        for kind, make in MAKERS.items():
-            steps = {name: make(shape, rows, device, *how) for name, *how in settings}
-            column = f"{kind}, {rows} requests"
-            figures += _column(column, steps, _copy(device, shape.copied), device, sizes)
-    return figures
+    for shape in shapes_for(device, sizes.published):
+        for rows, (kind, make) in product(shape.rows, MAKERS.items()):
+            settings = settings_for(kind, device, shape.small)
+            steps = {name: make(shape, rows, device, *how) for name, how in settings.items()}
+            column = f"{kind}, {rows} requests{', small' * (shape.small and sizes.published)}"
+            yield list(_column(column, steps, _copy(device, shape.copied), device, sizes))
 
 
 # What is measured
@@ -124,9 +142,9 @@ def _copy(device: str, size: int) -> Work:
     return Work(lambda: target.copy_(source), 2 * size)
 
 
-def _block(shape: Shape, rows: int, device: str, kernels: str, graphs: str) -> Work:
+def _block(maker: str, shape: Shape, rows: int, device: str, kernels: str, graphs: str) -> Work:
     sizes = {**shape.model, "window": shape.window, "vocab": shape.vocab}
-    block = find(BLOCK)(sizes, rows, device, kernels, graphs == "on")
+    block = find(maker)(sizes, rows, device, kernels, graphs == "on")
     return Work(block.run, block.moved)
 
 
@@ -153,10 +171,12 @@ def _step(sampled: bool, shape: Shape, rows: int, device: str, kernels: str, gra
     return Work(lambda: worker.forward(batch), needed(config, counts))
 
 
+MARKOV = "Markov chain"
 MAKERS: dict[str, Callable[..., Work]] = {
     "greedy step": partial(_step, False),
     "sampled step": partial(_step, True),
-    "drafted block": _block,
+    "drafted block": partial(_block, BLOCK),
+    MARKOV: partial(_block, CHAIN),
 }
 
 
@@ -259,9 +279,12 @@ def _rate(work: Work, device: str, sizes: Sizes) -> Rate:
 
 
 def _watch(device: str) -> tuple[Callable[[], Any], Callable[[], float]]:
-    """How to wait for the device, and a clock: that of the processor, if the device is one."""
+    """How to wait for the device, and a clock: that of the processor, if the device is one.
+
+    Of all threads: the interpreter multiplies matrices by numpy, which has some of its own.
+    """
     if device == "cpu":
-        return lambda: None, thread_time
+        return lambda: None, process_time
     import torch
 
     return torch.cuda.synchronize, perf_counter

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from time import monotonic
 
 import msgspec
 
@@ -15,7 +16,7 @@ from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.coverage.observe import observe
 from draftproof.fuzz.coverage.tally import Coverage
 from draftproof.fuzz.driving.swarm import swarm_case
-from draftproof.fuzz.failures import examine
+from draftproof.fuzz.failures import REPLAYS, examine
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
@@ -168,13 +169,25 @@ def _failing(subject: Subject, trace: Trace, divergence: Divergence) -> Trace:
     return head if found is not None and found.signature == trace.failure else trace
 
 
+def _again(subject: Subject, trace: Trace) -> Divergence | None:
+    """The failure that was found, which may come and go."""
+    start = monotonic()
+    for _ in range(REPLAYS):
+        found = subject.failure(trace)
+        if found is not None and found.signature == trace.failure:
+            return found
+        if monotonic() > start + PATIENCE / 2:
+            break
+    return None
+
+
 def _shrink(task: Task, subject: Subject, tell: Callbacks, result: Result) -> None:
     trace = decode(task.traces[0], "a failing trace")
     tell.show(trace)
     subject = replace(subject, live=trace.failure is not None and trace.failure[0] == LIVENESS)
-    divergence = subject.failure(trace)
-    if divergence is None or divergence.signature != trace.failure:
-        result.lines = ["fails only now and then: not when it was run again"]
+    divergence = _again(subject, trace)
+    if divergence is None:
+        result.lines = [f"fails only now and then: in none of {REPLAYS} replays"]
         return
     failure = examine(subject, trace, divergence, PATIENCE)
     result.failing = [encode(failure.trace)]

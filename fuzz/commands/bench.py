@@ -9,6 +9,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
+from itertools import chain
 
 from draftproof.fuzz.bench import (
     drivers,
@@ -35,9 +36,9 @@ PARTS: dict[str, Measure] = {
     failures.PART: lambda sizes, make, device: failures.measure(sizes),
     memory.PART: lambda sizes, make, device: memory.measure(sizes),
     drivers.PART: lambda sizes, make, device: drivers.measure(sizes, make),
-    kernels.PART: lambda sizes, make, device: kernels.measure(sizes, device),
+    kernels.PART: lambda sizes, make, device: list(chain(*kernels.measure(sizes, device))),
 }
-DURATIONS = {"failures": "some minutes", "memory": "some minutes"}
+DURATIONS = dict.fromkeys(("failures", "memory", "drivers"), "some minutes")
 
 
 def run(arguments: argparse.Namespace) -> int:

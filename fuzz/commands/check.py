@@ -14,7 +14,7 @@ from draftproof.fuzz.failures import examine, save_new
 from draftproof.fuzz.rank_campaign import campaign_of_ranks
 from draftproof.fuzz.refused import refuse
 from draftproof.fuzz.summary import Summary
-from draftproof.fuzz.supervise import Beacon, supervised
+from draftproof.fuzz.supervise import Beacon, goes_wrong_alone, supervised
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import NoVerdict
@@ -27,17 +27,24 @@ from draftproof.sim.traces import Trace
 TWICE_EVERY = 20
 """One case in so many is run twice, so that non-determinism is itself found."""
 DEFAULT_STEPS = 20_000
-LEAST_STEPS = 1_000
-"""Steps below which `--minutes` alone gives no verdict."""
+
+
+NEW_PROCESS = 60.0
+"""Seconds that a new process has to replay a shrunk trace."""
+OUTSIDE = (
+    "nothing goes wrong in a new process: the implementation keeps something outside of its "
+    "worker, so earlier cases matter; the same `draftproof check` shows it again"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much is to be checked; None: no such bound."""
+    """How much is to be checked; None: no such bound; least: steps that make a verdict."""
 
     cases: int | None
     steps: int | None
     minutes: float | None
+    least: int
 
     def reached(self, summary: Summary) -> bool:
         """Whether everything asked for has been checked."""
@@ -50,7 +57,7 @@ class Amount:
 
     def enough(self, summary: Summary) -> bool:
         """Whether running out of time still leaves a verdict."""
-        return self.cases is None and self.steps is None and summary.steps >= LEAST_STEPS
+        return self.cases is None and self.steps is None and summary.steps >= self.least
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,9 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
     """The work itself, in the process that may die of it."""
-    amount = Amount(arguments.examples, arguments.steps, arguments.minutes)
-    if amount == Amount(None, None, None):
-        amount = Amount(None, DEFAULT_STEPS, None)
+    bounds = arguments.examples, arguments.steps, arguments.minutes
+    if bounds == (None, None, None):
+        bounds = None, DEFAULT_STEPS, None
+    amount = Amount(*bounds, arguments.least)
     check_writable(arguments.trace_dir)
     make = load(arguments.implementation, arguments.device, arguments.option)
     calm_collector()
@@ -141,7 +149,10 @@ def _tell_failure(
         return
     beacon.go_home()
     path = save_new(failure.trace, arguments.trace_dir, stem)
-    print("\n".join(failure.lines(path)))
+    print("\n".join(failure.lines(path)), flush=True)
+    surely = failure.fails == failure.replays and failure.divergence.oracle != "hang"
+    if surely and not goes_wrong_alone(path, NEW_PROCESS):
+        print(f"{'elsewhere':<12} {OUTSIDE}")
 
 
 def _progress(summary: Summary, amount: Amount, seconds: float) -> None:

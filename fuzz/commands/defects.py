@@ -30,7 +30,7 @@ from draftproof.fuzz.rank_defects import RANK_CATALOGUE
 from draftproof.fuzz.rank_measuring import measure_ranks
 from draftproof.fuzz.reports import PLANTED
 from draftproof.sim.errors import UsageError
-from draftproof.sim.files import write_whole
+from draftproof.sim.files import check_writable, write_whole
 
 MISSED = 6
 
@@ -40,6 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     unknown = [name for name in arguments.names if name not in PLANTED]
     if unknown:
         raise UsageError(f"no planted defect {unknown[0]!r}; there are {', '.join(PLANTED)}")
+    for folder in (arguments.save, arguments.traces):
+        if folder is not None:
+            check_writable(folder)
     names = arguments.names or list(PLANTED)
     records = {}
     with TemporaryDirectory() as scratch:

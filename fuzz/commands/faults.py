@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from draftproof.fuzz.collector import calm_collector
+from draftproof.fuzz.coverage.ranks import RANK_POINTS
 from draftproof.fuzz.fault_campaign import Table, markdown, run_campaign
 from draftproof.fuzz.rank_cases import RankSubject
 from draftproof.fuzz.rank_defects import RANK_CATALOGUE
@@ -17,7 +18,8 @@ from draftproof.fuzz.refused import refusals
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import UsageError
-from draftproof.sim.files import check_writable, write_whole
+from draftproof.sim.faults import LATE
+from draftproof.sim.files import check_all_writable, check_writable, write_whole
 from draftproof.sim.loading import load
 from draftproof.sim.ranks import World
 from draftproof.sim.traces import Trace
@@ -28,12 +30,14 @@ SEEDS = 2
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exit code 0; 1 or 7 (a failure, shrunk and saved); 6 if some fault never came."""
+    """Exit code 0; 1 or 7 (a failure, shrunk and saved); 6 if some fault, or some
+    pattern of ranks, never happened."""
     return supervised(arguments, _run)
 
 
 def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     check_writable(arguments.trace_dir)
+    check_all_writable([arguments.write])
     make = load(arguments.implementation, arguments.device, arguments.option)
     calm_collector()
     timeout = arguments.step_timeout
@@ -53,16 +57,20 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     except Divergence as divergence:
         return tell_failure(arguments, subject, last[0], divergence)
     seconds = perf_counter() - start
-    faults, missed = table.injected.total(), table.missed
+    faults, late, missed, unmet = table.faults, table.happened[LATE], table.missed, table.unmet
     print(f"{table.steps:,} steps, {faults:,} faults, nothing wrong, in {seconds:.0f} s")
+    print(f"{late:,} results came one step late")
+    print(f"{len(RANK_POINTS) - len(unmet)} of {len(RANK_POINTS)} patterns of ranks")
     print("".join(f"{line}\n" for line in refusals(table.refused)), end="")
     if table.faults_without_seam:
         print(f"{table.faults_without_seam:,} faults at seams that the implementation never calls")
     if arguments.write is not None:
         _write(arguments, table)
     if missed:
-        print(f"never injected: {', '.join(f'{kind} at {place}' for place, kind in missed)}")
-    return MISSED if missed else 0
+        print(f"never happened: {', '.join(f'{kind} at {place}' for place, kind in missed)}")
+    if unmet:
+        print(f"never met: {', '.join(unmet)}")
+    return MISSED if missed or unmet else 0
 
 
 def _write(arguments: argparse.Namespace, table: Table) -> None:

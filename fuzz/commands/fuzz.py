@@ -20,7 +20,7 @@ from draftproof.fuzz.campaign.total import Total
 from draftproof.fuzz.coverage.catalogue import CATALOGUE
 from draftproof.fuzz.coverage.matrix import CELLS, page
 from draftproof.sim.errors import ImplementationError, NoVerdict, UsageError
-from draftproof.sim.files import write_whole
+from draftproof.sim.files import check_all_writable, write_whole
 from draftproof.sim.traces import Trace, decode, encode
 
 MISSED, NEVER_DONE = 6, 7
@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Exit code 0, 1 or 7 (failures, saved), 2, 4, 5 (no verdict) or 6 (a point never hit)."""
     if arguments.minutes is None and arguments.cases is None:
         raise UsageError("say how long: --minutes M or --cases N")
+    check_all_writable([arguments.report, arguments.matrix])
     return _Campaign(arguments).run()
 
 
@@ -179,7 +180,8 @@ class _Campaign:
             write_whole(record.encode(), arguments.report)
         if arguments.matrix is not None:
             coverage = total.coverage
-            text = page(coverage.hits, coverage.cases, coverage.steps)
+            named = arguments.implementation
+            text = page(coverage.hits, coverage.cases, coverage.steps, named)
             write_whole(text.encode(), arguments.matrix)
         if self.pool.replaced:
             print(f"workers          {self.pool.replaced} replaced")

@@ -20,8 +20,9 @@ POLL = 0.05
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exit code 0; 1 if ranks disagree, or one hangs or dies, with the stack of each."""
-    load(arguments.implementation, "cpu", arguments.option)  # else every rank complains
+    """Exit code 0; 1 if ranks disagree, or one hangs or dies, with the stack of each; 4 if the
+    implementation cannot be made."""
+    load(arguments.implementation, arguments.device, arguments.option)  # else every rank complains
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
         children = [_start(arguments, rank, folder) for rank in range(arguments.processes)]
@@ -42,6 +43,7 @@ def _start(arguments: argparse.Namespace, rank: int, folder: Path) -> subprocess
         "folder": str(folder),
         "implementation": arguments.implementation,
         "options": arguments.option,
+        "device": arguments.device,
         "examples": arguments.examples,
         "seed": arguments.seed,
         "disturb": DISTURB,
@@ -72,15 +74,19 @@ def _wait(
 
 def _tell(arguments: argparse.Namespace, codes: list[int | None], folder: Path) -> int:
     ranks = range(len(codes))
+    if 4 in codes:
+        raise ImplementationError(_text(folder / f"report-{codes.index(4)}").strip())
     if not any(codes) and None not in codes:
-        steps = sum(int(_text(folder / f"steps-{rank}")) for rank in ranks)
-        refused = int(_text(folder / "refused-0"))
-        cases = arguments.examples - refused
+        counts = [json.loads(_text(folder / f"counts-{rank}")) for rank in ranks]
+        steps, refused = sum(count["steps"] for count in counts), counts[0]["refused"]
+        cases, cut = arguments.examples - refused, max(count["cut"] for count in counts)
         if not cases:
             raise ImplementationError(f"the factory refused each of {refused} configurations")
         print(f"{cases} cases, {steps:,} steps on {len(codes)} processes: they agree")
         if refused:
             print(f"{refused} cases that the factory refused")
+        if cut:
+            print(f"{cut} cases ended at a fault whose seam the implementation never calls")
         return 0
     for rank, code in zip(ranks, codes, strict=True):
         state = "hangs" if code is None else f"ended with {code}"

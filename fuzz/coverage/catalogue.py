@@ -33,6 +33,14 @@ _SINGLE = {
         "scheduled zero": "the schedule gives no drafts, the batch being too large",
         "scheduled rise": "the schedule gives a request more drafts than in its last step",
     },
+    "sequence": {
+        "of a server": "steps with drafts, two without, some with; a request is cancelled, a slot "
+        "changes hands and a step fails meanwhile",
+        "of a request": "one has drafts, none in two steps, then some; another one is cancelled, a "
+        "slot changes hands and a warm-up fails meanwhile",
+        "of a sampled request": "the same, the request not being greedy",
+        "of a guided request": "the same, the request having a grammar",
+    },
     "window": {
         "full to the last column": "a chunk or an accepted run just fills the window",
         "wraps in a chunk": "a prompt chunk pushes frames out",

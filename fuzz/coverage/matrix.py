@@ -94,8 +94,8 @@ batch and without. `make matrix` runs the campaign and writes this page; a cell 
 ends it with exit code 6. A cell is empty if it cannot be: with a grammar a row is accepted by the
 strict rule (semantics, section 19).
 
-{hit} of {all} cells were hit in {cases:,} cases of {steps:,} steps. A row of a request counts once
-for each step that was answered.
+{hit} of {all} cells were hit in {cases:,} cases of {steps:,} steps, which
+`{implementation}` was checked in. A row of a request counts once for each step that was answered.
 
 {table}
 
@@ -103,14 +103,15 @@ for each step that was answered.
 """
 
 
-def page(hits: Mapping[str, int], cases: int, steps: int) -> str:
-    """The page of the docs."""
+def page(hits: Mapping[str, int], cases: int, steps: int, implementation: str) -> str:
+    """The page of the docs; implementation: what the cases were run with."""
     words = {**WAYS, **LENGTHS}
     return PAGE.format(
         hit=sum(name in hits for name in CELLS),
         all=len(CELLS),
         cases=cases,
         steps=steps,
+        implementation=implementation,
         table="\n".join(table(hits)),
         legend="\n".join(f"* {word}: {told}" for word, told in words.items()),
     )

@@ -14,6 +14,7 @@ from draftproof.fuzz.coverage.catalogue import between, fault, name_of
 from draftproof.fuzz.coverage.lives import Life
 from draftproof.fuzz.coverage.matrix import about_rows
 from draftproof.fuzz.coverage.owners import Owners
+from draftproof.fuzz.coverage.sequences import CANCELLED, REUSED, Sequences
 from draftproof.reference.vocabulary import UNDONE, Batch, ContextRow, GenerationRow, WorkerState
 from draftproof.sim.events import Pause, Step, Warmup
 from draftproof.sim.journal import (
@@ -62,6 +63,7 @@ class _Observer:
         self.after_warmup = False
         self.state = WorkerState(slots={}, valid_len=[], ctx_len=[])
         self.owners = Owners(self.lives)
+        self.sequences = Sequences()
         self.owed: set[int] = set()  # whose results were under way when the batch was built
         self.look: Look | None = None
         self.captured: set[tuple[int, int, bool]] = set()
@@ -123,6 +125,7 @@ class _Observer:
         self.live.discard(entry.incarnation)
         life.failed = entry.reason == "failed"
         if entry.reason == "cancelled":
+            self.sequences.meanwhile(CANCELLED)
             late = life.under_way is not None and not life.left_out
             self.hit([f"cancel/{'before delivery' if late else 'while ' + life.phase}"])
         self.seen.transitions.add(self.abstraction.departed(entry.incarnation, entry.reason))
@@ -178,6 +181,7 @@ class _Observer:
         if isinstance(event, Warmup):
             running = any(self.lives[incarnation].step is not None for incarnation in self.live)
             self.hit(moments.about_warmup(batch, event, running))
+        self.hit(self.sequences.ran(step))
         if len(self.asked) > 1:
             self.warmed = self.asked[-2]
         named = {
@@ -211,7 +215,11 @@ class _Observer:
         for b, row in enumerate(batch.rows):
             if row.incarnation:
                 self.hit(self._row(step, b, row, event))
-        self.hit(self.owners.slots_of(step, self._previous()))
+        self.hit(self.sequences.ran(step))
+        slots = list(self.owners.slots_of(step, self._previous()))
+        self.hit(slots)
+        if any(name.startswith("slot/reused") for name in slots):
+            self.sequences.meanwhile(REUSED)
         self.seen.transitions |= self.abstraction.step(step)
         admitted = any(self.lives[incarnation].step is not None for incarnation in self.live)
         if admitted and not any(row.incarnation for row in batch.rows):

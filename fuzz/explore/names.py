@@ -21,7 +21,9 @@ def views(simulation: Simulation) -> Iterator[object]:
     engine, state = simulation.engine, model_of(simulation).state()
     own = {request.request_id: request.incarnation for request in engine.everybody}
     told: list[object] = [_view(simulation, state, request) for request in engine.everybody]
-    told += [_left_behind(state, name) for name in state.slots or {} if name not in own]
+    gone = [name for name in state.slots or {} if name not in own]
+    # A slot whose request has left, which the worker does not know yet.
+    told += [("left behind", _window(state, name, None, engine.forwards)) for name in gone]
     yield from sorted(map(repr, told))
     last = engine.last_departed
     yield len(state.free_slots or ()), last is None, last in own, last in (state.slots or {})
@@ -59,7 +61,7 @@ def _under_way(simulation: Simulation, incarnation: int) -> object:
     return None
 
 
-def _window(state: WorkerState, request_id: int, incarnation: int, forwards: int) -> object:
+def _window(state: WorkerState, request_id: int, incarnation: int | None, forwards: int) -> object:
     """The visible frames: whether they are its own, their positions, how many steps ago."""
     slot = (state.slots or {}).get(request_id)
     if slot is None:
@@ -69,12 +71,6 @@ def _window(state: WorkerState, request_id: int, incarnation: int, forwards: int
         for low, high, p, q, n, m, _ in state.windows[slot][0]
     ]
     return state.ctx_len[slot], state.initialized[slot], tuple(frames)
-
-
-def _left_behind(state: WorkerState, request_id: int) -> object:
-    """A slot whose request has left, which the worker does not know yet."""
-    slot = (state.slots or {})[request_id]
-    return "left behind", state.ctx_len[slot], len(state.windows[slot][0])
 
 
 def pattern(thing: object, seen: set[int] | None = None) -> Iterator[object]:

@@ -6,6 +6,7 @@ scope       which files are mutated, which are not and why, and what judges them
 planting    import a module with one change in it; nothing on disk changes
 pinned      pinned examples: tests of the project as plain functions
 oracles     what may kill a mutant
+schedules   the seeded ones among them
 children    a process for each mutant
 survivors   the committed list of those that nothing sees
 report      the table

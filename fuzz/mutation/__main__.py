@@ -16,7 +16,8 @@ from time import monotonic
 from draftproof.fuzz.mutation import report, survivors
 from draftproof.fuzz.mutation.children import Task, Verdict, judged
 from draftproof.fuzz.mutation.mutants import mutants
-from draftproof.fuzz.mutation.oracles import ORACLES, campaign, import_libraries
+from draftproof.fuzz.mutation.oracles import ORACLES, import_libraries
+from draftproof.fuzz.mutation.schedules import campaign
 from draftproof.fuzz.mutation.scope import SIDES
 from draftproof.sim.errors import DraftproofError, UsageError
 from draftproof.sim.files import write_whole

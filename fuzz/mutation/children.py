@@ -10,7 +10,7 @@ import resource
 import selectors
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any, Literal, NoReturn
@@ -22,10 +22,13 @@ from draftproof.fuzz.mutation.scope import WORKER, Side
 JUDGED = (f"{PROJECT}.gpu", "torch")
 """What must not judge model and engine."""
 Fate = Literal["killed", "stillborn", "timed out", "survived"]
-CPU_SECONDS = 20
-"""Of its own time, so that a busy machine does not look like a hang."""
-WALL_SECONDS = 20 * CPU_SECONDS
+CASE_SECONDS, CPU_SECONDS = 10, 120
+"""Of its own time for one case, of which the longest takes half a second, and for all; its own, so
+that a busy machine does not look like a hang."""
+WALL_SECONDS = 900
 BYTES = 4 << 30
+ENDED = (-signal.SIGPROF, -signal.SIGXCPU, -signal.SIGKILL)
+"""How it ends when its time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Task:
     mutant: Mutant | None
     side: Side
     oracles: tuple[str, ...]
-    cases: Mapping[int, Any]
+    cases: Any
 
 
 Told = Callable[[int, Task, Verdict], None]
@@ -126,8 +129,8 @@ class _Child:
         status = self.kill()
         if self._closed and self._said:
             return Verdict(**json.loads(self._said))
-        if self._late or os.waitstatus_to_exitcode(status) in (-signal.SIGXCPU, -signal.SIGKILL):
-            return Verdict("timed out", told=f"no answer within {CPU_SECONDS} s of its own")
+        if self._late or os.waitstatus_to_exitcode(status) in ENDED:
+            return Verdict("timed out", told=f"a case took more than {CASE_SECONDS} s of its own")
         return Verdict("killed", "process", told=f"the process died, status {status}")
 
 
@@ -140,9 +143,15 @@ def _child(task: Task, writing: int) -> NoReturn:
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
         resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
         gc.disable()  # its life is short, and its memory bounded
+        _begins()
         os.write(writing, json.dumps(asdict(_judge(task))).encode())
     finally:
         os._exit(0)
+
+
+def _begins() -> None:
+    """Another case begins: that it ends in time is up to the kernel, whatever the mutant does."""
+    signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
 
 
 def _judge(task: Task) -> Verdict:
@@ -163,7 +172,7 @@ def _judge(task: Task) -> Verdict:
         return Verdict("stillborn", told=f"{type(error).__name__}: {error}")
     about = task.mutant.path.stem if task.mutant is not None else ""
     for name in task.oracles:
-        objection = oracles[name](task.cases, about)
+        objection = oracles[name](task.cases, about, _begins)
         if objection is not None:
             fate: Fate = "stillborn" if objection.stillborn else "killed"
             return Verdict(fate, name, objection.steps, objection.told)

@@ -155,12 +155,21 @@ def _places(
             yield from _places(tree, child, own, () if block else inner)
 
 
+def _note(node: ast.expr) -> bool:
+    """Whether an exception is told one sentence more."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "add_note"
+    )
+
+
 def _without_logic(node: ast.AST) -> bool:
     """Whether nothing in here is mutated."""
     if isinstance(node, ast.FunctionDef):
         return node.name in FOR_PEOPLE
     if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant)
+        return isinstance(node.value, ast.Constant) or _note(node.value)
     if isinstance(node, ast.keyword):
         return node.arg in WITHOUT_LOGIC
     return isinstance(node, ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom)

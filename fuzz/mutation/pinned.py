@@ -22,16 +22,23 @@ class PinnedError(Exception):
     """A pinned example does not hold; its name is the text."""
 
 
-def check(folders: Sequence[str], left_out: Container[str] = (), about: str = "") -> int:
+def check(
+    folders: Sequence[str],
+    left_out: Container[str] = (),
+    about: str = "",
+    begins: Callable[[], object] = lambda: None,
+) -> int:
     """Run all of them; returns how many. Raises PinnedError for the first that fails.
 
-    left_out: names of files; about: files with this in their names come first.
+    left_out: names of files; about: files with this in their names come first; begins: called
+    before each.
     """
     count = 0
     paths = [path for folder in folders for path in sorted(Path(folder).glob("test_*.py"))]
     paths.sort(key=lambda path: about not in path.name)
     for path in [path for path in paths if path.name not in left_out]:
         for name, example in _examples(path):
+            begins()
             try:
                 example()
             except KeyboardInterrupt:

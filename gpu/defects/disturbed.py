@@ -110,6 +110,23 @@ class AttentionNotRestored(Planted):
             self.attention.rows = kept
 
 
+class AttentionRestoredEarly(Planted):
+    """The attention is put back before the drafter runs; no public report."""
+
+    def _forward_impl(self, batch: Batch) -> StepResult:
+        self.attention.restore()
+        return super()._forward_impl(batch)
+
+
+class CleanUpStopsShort(Planted):
+    """A clean-up that fails leaves the attention as the drafter had it; no public report."""
+
+    def _clean_up(self) -> None:
+        self.at("cleanup")
+        self.crossing.finish()
+        self.attention.restore()
+
+
 class CleanUpHidesTheError(Planted):
     """What goes wrong in the clean-up is raised in place of what went wrong first: EXC-3."""
 

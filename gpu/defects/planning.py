@@ -9,8 +9,9 @@ from draftproof.gpu.constants import ramp
 from draftproof.gpu.defects.planted import Planted
 from draftproof.gpu.inputs import Inputs
 from draftproof.gpu.operations import Verified
-from draftproof.gpu.planning import Ask
-from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch
+from draftproof.gpu.planning import Ask, Planner
+from draftproof.gpu.ragged import fill_bucket
+from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, Collaborators, Config
 
 
 class _Repacked(Planted):
@@ -93,3 +94,56 @@ class RawProbabilities(Planted):
     def _windows(self, ask: Ask) -> Tensor:
         raw = torch.sigmoid(self.memory.confidence_logits)
         return super()._windows(ask._replace(confidences=raw))
+
+
+class _Planning(Planted):
+    """Plans in a way of its own."""
+
+    planner_made: type[Planner]
+
+    def __init__(
+        self, config: Config, device: str, collaborators: Collaborators, **options: str
+    ) -> None:
+        super().__init__(config, device, collaborators, **options)
+        self.planner = self.planner_made(config, self.device)
+
+
+class _Searching(Planner):
+    def _worth(self, values: Tensor) -> Tensor:
+        return values.argmax()
+
+
+class SearchesOn(_Planning):
+    """Looks past a draft that does not pay for one that does; no public report.
+
+    The paper's Appendix A: confidences of drafts not yet drawn then change the output's law.
+    """
+
+    planner_made = _Searching
+
+
+class _OnePiece(Planner):
+    def _filled(self, windows: Tensor, real: Tensor, bucket: int, widest: int) -> Tensor:
+        room = widest - windows
+        left = bucket - windows.sum() - (room.cumsum(0) - room)
+        return windows + left.clamp(min=0).minimum(room)
+
+
+class SlackInOnePiece(_Planning):
+    """A bucket's slack goes to the first request until it is full, not round; no public report."""
+
+    planner_made = _OnePiece
+
+
+class _PaddingFirst(Planner):
+    def _filled(self, windows: Tensor, real: Tensor, bucket: int, widest: int) -> Tensor:
+        padding = ramp(len(windows), windows.device) >= real
+        order = torch.sort(padding, descending=True, stable=True).indices
+        filled = fill_bucket(windows[order], padding.sum(), bucket, widest)
+        return torch.empty_like(filled).index_copy_(0, order, filled)
+
+
+class SlackToPadding(_Planning):
+    """A bucket's slack goes to padding rows first, and to requests last; no public report."""
+
+    planner_made = _PaddingFirst

@@ -11,6 +11,7 @@ from draftproof.gpu.inputs import Inputs
 from draftproof.gpu.operations import Verified
 from draftproof.gpu.rejection import draw, tested, with_ending
 from draftproof.gpu.vocabulary import Drafting, inverse_map
+from draftproof.reference.vocabulary import Batch
 
 
 class ResidualNotClipped(Planted):
@@ -87,3 +88,14 @@ class ArgmaxDraftsWithSoftRows(Planted):
     def _draft(self, inputs: Inputs, verified: Verified) -> Tensor:
         drafts, probs = super()._draft(inputs, verified), self.memory.draft_probs
         return drafts if probs is None else probs[inputs.generation_seq_slots].argmax(2)
+
+
+class HalfPrecision(Planted):
+    """The target's probabilities are kept in bfloat16 before they are tested; no public report."""
+
+    def _read(self, batch: Batch) -> Inputs:
+        inputs = super()._read(batch)
+        if (sampling := inputs.sampling) is None:
+            return inputs
+        rounded = sampling.target_probs.to(torch.bfloat16).to(torch.float32)
+        return inputs._replace(sampling=sampling._replace(target_probs=rounded))

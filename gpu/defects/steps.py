@@ -8,6 +8,7 @@ from torch import Tensor
 from draftproof.gpu.defects.planted import Planted
 from draftproof.gpu.inputs import Inputs
 from draftproof.gpu.operations import Counters, Verified
+from draftproof.reference.vocabulary import Batch, StepResult
 
 
 class ZeroStepDoesNotAdvance(Planted):
@@ -58,3 +59,14 @@ class AcceptBeyondWindow(Planted):
 
     def _verify(self, inputs: Inputs) -> Verified:
         return super()._verify(inputs._replace(windows=None))
+
+
+class ResultOverwritten(Planted):
+    """Every step leaves its new tokens in one buffer, whoever still has to read them: LAG-5."""
+
+    def _forward_impl(self, batch: Batch) -> StepResult:
+        result = super()._forward_impl(batch)
+        shape = self.config.max_num_requests, 1 + self.config.max_draft_len
+        whole = self.__dict__.setdefault("tokens", torch.zeros(shape, dtype=torch.int64))
+        result.new_tokens = whole[: len(batch.rows), : 1 + batch.draft_len].copy_(result.new_tokens)
+        return result

@@ -34,7 +34,7 @@ def sink_attention(
     (requests, block, heads, size), width = q.shape, windows.shape[1]
     q = q.contiguous()
     out = torch.empty_like(q)
-    per_program = max(tile(block * heads, most), 16)
+    per_program = max(tile(block * heads, most, power_of_two(size)), 16)
     launch(
         sink_attention_kernel,
         (requests, programs(block * heads, per_program)),
@@ -42,7 +42,7 @@ def sink_attention(
         *(block_kv, *block_kv.stride()[:2], sink, out, size**-0.5, block, heads, size),
         WIDTH=width,
         BLOCK_M=per_program,
-        BLOCK_N=max(tile(width, most_cells), 16),
+        BLOCK_N=max(tile(width, most_cells, max(per_program, power_of_two(size))), 16),
         BLOCK_K=max(power_of_two(block), 16),
         BLOCK_D=max(power_of_two(size), 16),
         warps=warps,

@@ -59,7 +59,7 @@ def compiled(block: int) -> Iterator[Compiled]:
     from draftproof.gpu.kernels.published import cases
 
     for case in cases(block):
-        seen: dict[str, Compiled] = {}
+        seen: dict[tuple[Any, ...], Compiled] = {}
 
         def record(
             kernel: Any,
@@ -68,11 +68,14 @@ def compiled(block: int) -> Iterator[Compiled]:
             warps: int,
             constants: dict[str, Any],
             name: str = case.name,
-            seen: dict[str, Compiled] = seen,
+            seen: dict[tuple[Any, ...], Compiled] = seen,
         ) -> None:
-            if kernel.__name__ not in seen:
+            variant = kernel.__name__, *(value is None for value in arguments)
+            if variant not in seen:
+                later = any(kernel.__name__ == other for other, *_ in seen)
+                label = f"{name}, later launches" if later else name
                 facts = _compile(kernel, arguments, warps, constants)
-                seen[kernel.__name__] = Compiled(name, kernel.__name__, block, warps, *facts)
+                seen[variant] = Compiled(label, kernel.__name__, block, warps, *facts)
 
         with launching_by(record):
             case.call()

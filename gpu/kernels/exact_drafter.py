@@ -51,7 +51,8 @@ def draft(
     best = drafts if draws is None else torch.empty_like(drafts)
     greedy, uniforms = (None, None) if draws is None else draws
     uniforms_stride = 0 if uniforms is None else uniforms.stride(0)
-    per_program = tile(rows, most)
+    columns, components = power_of_two(width), power_of_two(size)
+    per_program = tile(rows, most, columns * components)
     launch(
         draft_kernel,
         (programs(rows, per_program),),
@@ -64,8 +65,8 @@ def draft(
         TABLE=len(confidence_table(device)),
         MASSES=len(DRAFT_MASSES),
         BLOCK_ROWS=per_program,
-        BLOCK_W=power_of_two(width),
-        BLOCK_D=power_of_two(size),
+        BLOCK_W=columns,
+        BLOCK_D=components,
     )
     return drafts, best
 

@@ -9,6 +9,9 @@ from typing import Any
 import triton
 from torch import Tensor
 
+LARGEST_TILE = 2**20
+"""Elements of the largest tile that Triton makes, interpreted ones included."""
+
 Launch = Callable[[Any, tuple[int, ...], tuple[Any, ...], int, dict[str, Any]], None]
 """Kernel, grid, arguments, warps, constants."""
 
@@ -43,13 +46,16 @@ def interpreted() -> bool:
     return bool(triton.knobs.runtime.interpret)
 
 
-def tile(length: int, most: int) -> int:
-    """Rows, or columns, per program: all of them if interpreted, else `most`.
+def tile(length: int, most: int, each: int = 1) -> int:
+    """Rows, or columns, per program: all that a tile can hold if interpreted, else `most`.
 
     Interpreting costs the same however large a tile is; compiled, `most` is also the only size,
-    so that a kernel is not compiled again for every batch.
+    so that a kernel is not compiled again for every batch. each: elements of a tile that belong to
+    one row, or column, a power of two.
     """
-    return triton.next_power_of_2(max(length, 1)) if interpreted() else most
+    if not interpreted():
+        return most
+    return min(power_of_two(length), max(1, LARGEST_TILE // each))
 
 
 def pieces(length: int, most: int, columns: int) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 Each position needs the token before it, so a chain is K times two launches, or three where tokens
 are drawn: over pieces of the vocabulary, reading W2 once; over the same pieces again, to divide by
 the softmax's total; over rows, to make a token of what the pieces say. One CUDA graph holds it.
+The greedy chain also comes in K + 1 launches, in which the programs of a position each find the
+token before it in what the pieces of the last one have said. docs/kernels.md compares the two.
 """
 
 from __future__ import annotations
@@ -31,15 +33,18 @@ def markov_chain(
     w2: Tensor,
     most_columns: int = 128,
     most_pieces: int = PIECES,
+    joined: bool = False,
 ) -> Tensor:
     """Twin of `gpu.draft_model.heads.markov_chain`; arguments and result as there.
 
-    Dot products are summed in another order than the twin's. most_columns: tokens per tile.
+    Dot products are summed in another order than the twin's. most_columns: tokens per tile;
+    joined: in K + 1 launches, not in 2 K.
     """
-    chain = _Chain(logits, bonus, w1, w2, (most_columns, most_pieces))
-    for k in range(logits.shape[1]):
-        chain.add_bias(k, None, None, None)
-        chain.take_best(k)
+    chain, block = _Chain(logits, bonus, w1, w2, (most_columns, most_pieces)), logits.shape[1]
+    for k in range(block):
+        chain.add_bias(k, joined=joined and k > 0)
+        if not joined or k == block - 1:
+            chain.take_best(k)
     return chain.tokens[:, 1:]
 
 
@@ -60,7 +65,7 @@ def markov_chain_sampled(
     laws = torch.empty(logits.shape, dtype=torch.float32, device=logits.device)
     biased = torch.empty_like(laws[:, 0], memory_format=torch.contiguous_format)
     for k in range(logits.shape[1]):
-        chain.add_bias(k, drawing.greedy, drawing.temperature, biased)
+        chain.add_bias(k, drawing, biased)
         chain.make_law(k, drawing.greedy, biased, laws)
         chain.draw(k, drawing.uniforms, laws)
     return chain.tokens[:, 1:], laws
@@ -69,9 +74,10 @@ def markov_chain_sampled(
 class _Chain:
     """The launches of a chain, and what one hands to the next.
 
-    tokens: int64 [G, K + 1], the bonus first; of each piece of the vocabulary: tops and firsts,
-    the best logit and its first token, float32 and int64 [G, pieces]; totals: its share of the
-    softmax's total; masses and lasts: its probability, and its last token that has any.
+    tokens: int64 [G, K + 1], the bonus first; of each piece of the vocabulary: best, for even and
+    for odd positions, since a joined launch reads those of the last one, the best logit and its
+    first token, float32 and int64 [G, pieces]; totals: its share of the softmax's total; masses
+    and lasts: its probability, and its last token that has any.
     """
 
     def __init__(
@@ -82,27 +88,40 @@ class _Chain:
         self.weights = [logits, *logits.stride()[:2], w1, w1.stride(0), w2, w2.stride(0)]
         self.tokens = torch.empty(rows, block + 1, dtype=torch.int64, device=device)
         self.tokens[:, 0] = bonus
-        self.rank, self.columns = w2.shape[1], max(tile(vocab, most[0]), 16)
+        self.rank, self.rows = w2.shape[1], min(max(power_of_two(rows), 16), 64)
+        self.rank_tile = max(tile(self.rank, 64), 16)
+        self.columns = max(tile(vocab, most[0], max(self.rows, self.rank_tile)), 16)
         piece, self.pieces = cut(vocab, most[1], self.columns)
         self.sizes = [rows, block, vocab, self.pieces]
         self.constants = {"PIECE": piece, "BLOCK_V": self.columns}
-        self.tops, self.totals, self.masses = torch.empty(3, rows, self.pieces, device=device)
-        self.firsts, self.lasts = torch.empty(2, rows, self.pieces, device=device).long()
+        floats = torch.empty(4, rows, self.pieces, device=device)
+        ints = torch.empty(3, rows, self.pieces, dtype=torch.int64, device=device)
+        self.best = (floats[0], ints[0]), (floats[1], ints[1])
+        self.totals, self.masses, self.lasts = floats[2], floats[3], ints[2]
 
     def add_bias(
-        self, k: int, greedy: Tensor | None, temperature: Tensor | None, biased: Tensor | None
+        self,
+        k: int,
+        drawing: Drawing | None = None,
+        biased: Tensor | None = None,
+        joined: bool = False,
     ) -> None:
-        """What the pieces say about position k; biased: [G, V], where its logits go."""
-        rows = min(max(power_of_two(self.sizes[0]), 16), 64)
+        """What the pieces say about position k; biased: [G, V], where its logits go.
+
+        joined: the token before it has not been taken yet.
+        """
+        greedy, temperature = (None, None) if drawing is None else drawing[:2]
         launch(
             bias_kernel,
-            (programs(self.sizes[0], rows), self.pieces),
+            (programs(self.sizes[0], self.rows), self.pieces),
             *(*self.weights, self.tokens, greedy, temperature, biased),
-            *(self.tops, self.firsts, self.totals, k, *self.sizes),
+            *(self.best[1 - k % 2] if joined else (None, None)),
+            *(*self.best[k % 2], self.totals, k, *self.sizes),
             RANK=self.rank,
-            BLOCK_ROWS=rows,
-            BLOCK_RANK=max(tile(self.rank, 64), 16),
-            warps=4 if rows == 16 else 8,
+            BLOCK_ROWS=self.rows,
+            BLOCK_RANK=self.rank_tile,
+            BLOCK_PIECES=min(power_of_two(self.pieces), 32),
+            warps=4 if self.rows == 16 else 8,
             **self.constants,
         )
 
@@ -112,7 +131,7 @@ class _Chain:
         launch(
             best_kernel,
             (programs(self.sizes[0], rows),),
-            *(self.tops, self.firsts, self.tokens, k, *self.sizes[:2], self.pieces),
+            *(*self.best[k % 2], self.tokens, k, *self.sizes[:2], self.pieces),
             BLOCK_ROWS=rows,
             BLOCK_PIECES=power_of_two(self.pieces),
             warps=1,
@@ -123,7 +142,7 @@ class _Chain:
         self._by_row(
             law_kernel,
             (self.pieces,),
-            *(biased, laws, greedy, self.tops, self.firsts, self.totals),
+            *(biased, laws, greedy, *self.best[k % 2], self.totals),
             *(self.masses, self.lasts, k),
         )
 
@@ -133,7 +152,7 @@ class _Chain:
         self._by_row(draw_kernel, (), *arguments)
 
     def _by_row(self, kernel: Any, grid: tuple[int, ...], *arguments: Any) -> None:
-        rows = tile(self.sizes[0], 1)
+        rows = tile(self.sizes[0], 1, self.columns)
         launch(
             kernel,
             (programs(self.sizes[0], rows), *grid),
@@ -147,14 +166,19 @@ class _Chain:
 @triton.jit(do_not_specialize=["rows", "k", "pieces"])
 def bias_kernel(
     logits, g_stride, k_stride, w1, w1_stride, w2, w2_stride, tokens, greedy, temperature, biased,
-    tops_out, firsts_out, totals_out, k, rows, block, vocab, pieces,
+    tops, firsts, tops_out, firsts_out, totals_out, k, rows, block, vocab, pieces,
     RANK: tl.constexpr, PIECE: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_ROWS: tl.constexpr,
-    BLOCK_RANK: tl.constexpr,
+    BLOCK_RANK: tl.constexpr, BLOCK_PIECES: tl.constexpr,
 ):  # fmt: skip
     """One program per BLOCK_ROWS rows and PIECE tokens; tiles [BLOCK_ROWS, BLOCK_V]."""
     g = (tl.program_id(0) * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)).to(tl.int64)
     row = g < rows
-    prev = tl.load(tokens + g * (block + 1) + k, mask=row, other=0)
+    before = tokens + g * (block + 1) + k
+    if tops is None:
+        prev = tl.load(before, mask=row, other=0)
+    else:
+        prev = first_of_best(tops, firsts, g, row, pieces, BLOCK_ROWS, BLOCK_PIECES)
+        tl.store(before, prev, mask=row & (tl.program_id(1) == 0))
     if biased is not None:
         cold = tl.load(greedy + g, mask=row, other=1) != 0
         heat = tl.where(cold, 1.0, tl.load(temperature + g, mask=row, other=1.0))
@@ -280,3 +304,22 @@ def best_of_pieces(tops, firsts, g, row, pieces, BLOCK_PIECES: tl.constexpr):
     highest = tl.max(top, 1)
     best = here & (top == highest[:, None])
     return top, highest, tl.min(tl.where(best, index, 0x7FFFFFFF), 1)
+
+
+@triton.jit
+def first_of_best(
+    tops, firsts, g, row, pieces, BLOCK_ROWS: tl.constexpr, BLOCK_PIECES: tl.constexpr
+):
+    """The first token with the best logit, int64 [BLOCK_ROWS], BLOCK_PIECES pieces at a time."""
+    highest = tl.full([BLOCK_ROWS], LOWEST, tl.float32)
+    token = tl.zeros([BLOCK_ROWS], tl.int64)
+    for start in range(0, pieces, BLOCK_PIECES):
+        s = start + tl.arange(0, BLOCK_PIECES)[None, :]
+        here, at = row[:, None] & (s < pieces), g[:, None] * pieces + s
+        top = tl.load(tops + at, mask=here, other=LOWEST)
+        index = tl.load(firsts + at, mask=here, other=0)
+        best = tl.max(top, 1)
+        first = tl.min(tl.where(here & (top == best[:, None]), index, 0x7FFFFFFF), 1)
+        token = tl.where(best > highest, first, token)  # not if equal: the first one wins
+        highest = tl.maximum(highest, best)
+    return token

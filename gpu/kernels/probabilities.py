@@ -26,7 +26,8 @@ def write_one_hot(
     """
     inner(probs)
     (count, block), vocab = tokens.shape, probs.shape[2]
-    rows, columns = tile(count * block, most), tile(vocab, most_columns)
+    rows = tile(count * block, most)
+    columns = tile(vocab, most_columns, rows)
     masses = None if greedy is None else law_masses(probs.device)
     launch(
         one_hot_kernel,
@@ -55,7 +56,8 @@ def scatter_vocabulary(
     """
     inner(probs, narrow)
     (count, block, _), vocab = narrow.shape, probs.shape[2]
-    rows, columns = tile(count * block, most), tile(vocab, most_columns)
+    rows = tile(count * block, most)
+    columns = tile(vocab, most_columns, rows)
     launch(
         scatter_kernel,
         (programs(count * block, rows), programs(vocab, columns)),

@@ -124,7 +124,9 @@ def _drafting(block: int) -> Iterator[Case]:
     drawing = Drawing(_flags(ROWS), _floats(ROWS), _floats(ROWS, block))
     for rows in (16, ROWS):
         inputs = _floats(rows, block, VOCAB), _ints(rows), w1, w2
-        yield Case(f"Markov chain, {rows} rows", partial(markov_chain, *inputs))
+        for name, joined in (("", False), (", joined", True)):
+            chain = partial(markov_chain, *inputs, joined=joined)
+            yield Case(f"Markov chain{name}, {rows} rows", chain)
         yield Case(
             f"Markov chain, sampled, {rows} rows", partial(markov_chain_sampled, *inputs, drawing)
         )

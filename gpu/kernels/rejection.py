@@ -44,7 +44,8 @@ def reject(
     """
     (rows, width, vocab), device = sampling.target_probs.shape, drafts.device
     out = unwritten(rows, width, device)
-    block, columns = tile(rows, most), tile(vocab, most_columns)
+    block = tile(rows, most)
+    columns = tile(vocab, most_columns, block)
     piece, pieces = cut(vocab, most_pieces, columns)
     sums = torch.empty(rows, pieces, dtype=torch.float32, device=device)
     lasts = torch.empty(2, rows, pieces, dtype=torch.int64, device=device)

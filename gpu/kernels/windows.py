@@ -36,13 +36,14 @@ def write_windows(
     pairs per program.
     """
     count, arguments = _arguments(windows, prompt, accepted)
-    block = tile(count, most)
+    size = power_of_two(windows.shape[3])
+    block = tile(count, most, size)
     launch(
         write_kernel,
         (programs(count, block),),
         *arguments,
         BLOCK=block,
-        BLOCK_D=power_of_two(windows.shape[3]),
+        BLOCK_D=size,
     )
 
 
@@ -61,7 +62,8 @@ def write_normed_windows(
     """
     count, arguments = _arguments(windows, prompt, accepted)
     inner(norm.weight)
-    block, half, size = tile(count, most), norm.table.shape[1], windows.shape[3]
+    half, size = norm.table.shape[1], windows.shape[3]
+    block = tile(count, most, power_of_two(size))
     launch(
         write_normed_kernel,
         (programs(count, block),),

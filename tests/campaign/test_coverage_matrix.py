@@ -109,3 +109,4 @@ def test_a_blind_spot_ends_the_campaign_with_exit_code_6(tmp_path: Path) -> None
     assert len(lines) == 6
     assert all(line.endswith("| 0 | 0 | 0 | 0 |") for line in lines)
     assert "| greedy, r = K | 0 |" not in page
+    assert f"`{MODEL}` was checked" in page

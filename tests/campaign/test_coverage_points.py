@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace as replace_struct
 
 from draftproof.fuzz.campaign.corpus import Corpus
 from draftproof.fuzz.campaign.minimal import distil, minimised, points
@@ -70,6 +71,39 @@ def test_a_point_is_hit_by_what_it_says(events: tuple[AnyEvent, ...], point: str
     """If this fails, a point is hit by something else, and its silence means nothing."""
     assert point in hits(*events)
     assert point not in hits(*events[:-1])
+
+
+ZERO = Step(draft_len=0)
+TURN = (*TWO, Step(), Step(), ZERO, Cancel(1), Submit(2, prompt=2, limit=30), ZERO)
+"""Drafts, none; one of two leaves; another one has its slot in the second step without drafts."""
+OF_A_REQUEST = (*TURN, Warmup(fault="seed"), Step())
+OF_A_SERVER = (*TURN, Step(draft_len=0, fault="seed"), Submit(3, limit=30), Step(), Step())
+
+
+@pytest.mark.parametrize(
+    ("events", "point", "needed"),
+    [
+        (OF_A_REQUEST, "sequence/of a request", (3, 4, 5, 6, 7, 8, 9)),
+        (OF_A_SERVER, "sequence/of a server", (3, 4, 5, 8, 9, 10, 11)),
+    ],
+)
+def test_a_sequence_is_hit_by_all_that_it_names(
+    events: tuple[AnyEvent, ...], point: str, needed: tuple[int, ...]
+) -> None:
+    """If this fails, drafts that come back after an empty while stand for the hostile one."""
+    assert point in hits(*events)
+    lacking = [i for i in range(len(events)) if point not in hits(*events[:i], *events[i + 1 :])]
+    assert tuple(lacking)[-len(needed) :] == needed
+
+
+def test_a_sequence_is_told_by_whom_it_befalls() -> None:
+    """If this fails, guided and sampled requests count as having been through it untried."""
+    plain = hits(*OF_A_REQUEST)
+    names = {f"sequence/of a {kind} request" for kind in ("sampled", "guided")}
+    assert not plain & names
+    asked = replace_struct(TWO[0], sampled=True, grammar=2, penalties=4)
+    guided = replace(CONFIG, target_logits=True, vocab_size=8)
+    assert hits(asked, *OF_A_REQUEST[1:], config=guided) >= names
 
 
 def test_a_slot_that_changes_hands_at_once_is_not_one_that_waited() -> None:

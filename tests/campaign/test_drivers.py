@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,31 @@ import pytest
 from draftproof.fuzz.campaign.chunks import DRIVERS, mixed_case
 from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.coverage.rare import RARE, rare_points
-from draftproof.fuzz.driving.contest import SEEDS, STEPS, advantage, markdown, steps_until
+from draftproof.fuzz.driving.contest import (
+    advantage,
+    hard,
+    markdown,
+    seeds_that_find,
+    steps_until,
+)
+from draftproof.fuzz.driving.one_sided import KINDS, ONE_SIDED, OneSided
 from draftproof.fuzz.driving.raw import fuzz_one_input
 from draftproof.fuzz.driving.swarm import Swarm, swarm_case
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Seeded
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
-from draftproof.sim.events import KINDS, Step, choose_event
+from draftproof.sim.events import KINDS as EVENT_KINDS
+from draftproof.sim.events import (
+    AnyEvent,
+    Cancel,
+    Step,
+    Submit,
+    Warmup,
+    choose_event,
+)
 from draftproof.sim.loading import load
-from draftproof.sim.run import Run
+from draftproof.sim.run import Run, replay
 
 CONFIG = Config(3, 4, 1, 4)
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -47,7 +63,7 @@ def test_a_swarm_leaves_kinds_out_and_weighs_the_others() -> None:
     """If this fails, swarm cases are as mixed as all others."""
     counts = [kinds_of(seed) for seed in range(40)]
     assert all(count[Step] for count in counts)
-    for kind in dict.fromkeys(KINDS):
+    for kind in dict.fromkeys(EVENT_KINDS):
         if kind is not Step:
             absent = sum(not count[kind] for count in counts)
             assert 5 < absent < 35, kind
@@ -102,9 +118,12 @@ def test_every_rare_point_can_be_looked_for() -> None:
 def test_the_page_says_what_was_measured() -> None:
     """If this fails, the table in the docs is not that of the record beside it."""
     record = json.loads((DOCS / "drivers.json").read_text())
-    assert all(list(medians) == list(RARE) for medians in record.values())
-    assert (DOCS / "drivers.md").read_text() == markdown(record, SEEDS, STEPS)
-    assert advantage(record["guided"], record["swarm"]) < 1.5  # or it would still be here
+    points, defects, then = record["points"], record["defects"], record["then"]
+    assert points.keys() == defects.keys() == DRIVERS.keys()
+    assert all(list(medians) == list(RARE) for medians in (*points.values(), *then.values()))
+    assert all(list(found) == [defect.name for defect in ONE_SIDED] for found in defects.values())
+    assert (DOCS / "drivers.md").read_text() == markdown(record)
+    assert advantage(then["guided"], then["swarm"]) < 1.5  # or it would still be here
     assert "guided" not in DRIVERS
 
 
@@ -116,3 +135,37 @@ def test_a_contest_counts_steps() -> None:
     first = min(i for i, run in enumerate(runs) if name in rare_points(run))
     before = sum(len(run.steps) for run in runs[:first])
     assert steps[name] == before + rare_points(runs[first])[name] + 1
+
+
+def test_a_one_sided_defect_wakes_behind_its_run_and_not_before() -> None:
+    """If this fails, what the drivers are compared by needs no long runs, or is never found."""
+    config = Config(2, 4, 1, 4, graph_batch_sizes=(4,))
+    two = (Submit(0, limit=200, imported=True), Submit(1, limit=200, imported=True))
+    turn = [(Submit(n + 2, limit=9, imported=True), Step(), Cancel(n + 2)) for n in range(9)]
+    events: dict[str, tuple[Sequence[AnyEvent], Sequence[AnyEvent]]] = {
+        "warm-ups": ((), [Warmup()] * 8),
+        "idle": ((), [Step()] * 8),
+        "prompts": ((Submit(0, prompt=20),), [Step(chunk=1)] * 8),
+        "zeros": (two, [Step(draft_len=0)] * 8),
+        "replays": (two, [Step(graph=True)] * 8),
+        "steady": ((*two, Step()), [Step()] * 8),
+        "turnover": ((), [event for three in turn[:8] for event in three]),
+    }
+    assert events.keys() == KINDS.keys()
+    for kind, (before, run) in events.items():
+        one = 3 if kind == "turnover" else 1
+        other = Step() if kind == "warm-ups" else Warmup()
+        long, short = replay(config, (*before, *run)), replay(config, (*before, *run[:-one]))
+        assert [OneSided(kind, 8).found(case) for case in (long, short)] == [True, False], kind
+        assert not OneSided(kind, 9).found(long), kind
+        again = replay(config, (*before, *run[:-one], other, *run[-one:]))
+        assert not OneSided(kind, 8).found(again), kind
+
+
+def test_seeds_are_counted_that_find_a_defect() -> None:
+    """If this fails, the contest says of a driver that it finds what it does not."""
+    found = seeds_that_find("swarm", range(2), 400)
+    assert list(found) == [defect.name for defect in ONE_SIDED]
+    assert 0 < max(found.values()) <= 2
+    assert found["idle 16"] == 0
+    assert hard({"a": 9, "b": 10}) == ["a"]

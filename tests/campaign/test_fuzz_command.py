@@ -11,13 +11,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from command import MODEL, clean, command, draftproof
 
+from draftproof.fuzz.campaign.chunks import Task, work
 from draftproof.fuzz.campaign.corpus import Corpus
 from draftproof.fuzz.campaign.minimal import points
 from draftproof.fuzz.commands.fuzz import _exit_code
-from draftproof.sim.traces import Trace, encode
+from draftproof.reference.vocabulary import Config
+from draftproof.sim.events import Step, Submit
+from draftproof.sim.traces import Trace, decode, encode
 
 TROUBLED = Path(__file__).parent / "data" / "troubled.py"
 POINTS = Path(__file__).parent.parent / "data" / "points" / "coverage"
@@ -69,6 +73,23 @@ def test_failures_are_told_apart_shrunk_and_kept(tmp_path: Path) -> None:
     assert outcome(tmp_path / "1") == outcome(tmp_path / "2")
     for path in (tmp_path / "1" / "corpus" / "failing").glob("*.jsonl"):
         assert draftproof("replay", path, cwd=tmp_path / "1").returncode == 1
+
+
+def test_a_failure_that_comes_and_goes_is_shrunk_with_more_tries(tmp_path: Path) -> None:
+    """If this fails, whether a flaky failure is made small is left to chance."""
+    events = (Submit(0, imported=True, limit=9), Step(), Step(graph=True), Step())
+    trace = Trace(Config(1, 2, 1, 2, graph_batch_sizes=(1,)), events)
+    failing = msgspec.structs.replace(trace, failure=("comparison", "draft_seq"))
+    name = f"{TROUBLED}:MiscountsNowAndThen"
+    result = work(Task(0, name, options=(("path", ""),), traces=(encode(failing),), shrink=True))
+    assert result.lines[-2:] == [
+        "fails        3 of 10 replays",
+        "shrunk       from 4 events, with 11 tries each",
+    ]
+    (small,) = result.failing
+    assert [type(event) for event in decode(small, "it").events] == [Step]
+    sound = Task(0, f"{TROUBLED}:Sound", traces=(encode(failing),), shrink=True)
+    assert work(sound).lines == ["fails only now and then: in none of 10 replays"]
 
 
 def test_a_killed_worker_is_replaced_and_nothing_is_lost(tmp_path: Path) -> None:

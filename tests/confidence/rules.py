@@ -142,6 +142,24 @@ def early_stopping(side: Side, case: tuple[Batch, Table]) -> None:
     assert side.prefix_schedule(survivals, table) == expected
 
 
+def stopping_above_the_fewest(side: Side, case: tuple[Batch, Table]) -> None:
+    """A step's drafts above the fewest, each of which pays; padding rows bring no token."""
+    batch, table = case
+    survivals = side.survival(batch.confidences, batch.real)
+    fewest, most = batch.span
+    own = survivals[: batch.real]
+    counted = [[chance if chance >= LEAST else 0.0 for chance in row] for row in own]
+    tokens = batch.real * (1 + fewest)
+    expected = batch.real + sum(chance for row in counted for chance in row[:fewest])
+    chances = sorted((chance for row in counted for chance in row[fewest:most]), reverse=True)
+    values = [expected * steps_per_second(table, tokens)]
+    for n, chance in enumerate(chances, start=1):
+        expected += chance
+        values.append(expected * steps_per_second(table, tokens + n) if chance else 0.0)
+    paying = next((n for n in range(len(chances)) if values[n + 1] <= values[n]), len(chances))
+    assert side.stopped_early(survivals, batch.real, table, batch.span) == paying
+
+
 def unrestricted_search(side: Side, case: tuple[Batch, Table]) -> None:
     """The budget of the best value over all prefix allocations, and no smaller one is as good."""
     batch, table = case

@@ -39,6 +39,7 @@ class Side:
     survival: Callable[[Matrix, int], list[list[float]]]
     windows: Callable[[Matrix, int, Span, int], list[int]]
     prefix_schedule: Callable[[Matrix, Table], list[int]]
+    stopped_early: Callable[[Matrix, int, Table, Span], int]
     best_budget: Callable[[Matrix, Table, Span], int]
     qo_indptr: Callable[[Sequence[int]], list[int]]
     pack: Callable[[Sequence[Sequence[int]], Sequence[int]], list[int]]
@@ -62,6 +63,11 @@ def _windows(survivals: Matrix, budget: int, span: Span, real: int) -> list[int]
     return found
 
 
+def _stopped_early(survivals: Matrix, real: int, table: Table, span: Span) -> int:
+    rate, limits = scheduler.rate_of_table(table), scheduler.Limits(*span)
+    return scheduler.stopped_early(survivals[:real], rate, limits)
+
+
 REFERENCE = Side(
     name="reference",
     source_rows=confidence.source_rows,
@@ -69,6 +75,7 @@ REFERENCE = Side(
     survival=confidence.survival,
     windows=_windows,
     prefix_schedule=lambda s, table: scheduler.prefix_schedule(s, scheduler.rate_of_table(table)),
+    stopped_early=_stopped_early,
     best_budget=lambda s, table, span: scheduler.best_budget(
         s, scheduler.rate_of_table(table), scheduler.Limits(*span)
     ),
@@ -127,11 +134,11 @@ def _torch_windows(survivals: Matrix, budget: int, span: Span, real: int) -> lis
     return [int(window) for window in found]
 
 
-def _torch_pack(rows: Sequence[Sequence[int]], windows: Sequence[int]) -> list[int]:
-    owner, place = torch_ragged.pack_index(ints(windows), sum(windows))
-    width = len(rows[0]) if rows else 1
-    items = ints([item for row in rows for item in row]).view(len(rows), width)
-    return [int(item) for item in items[owner, place]]
+def _torch_stopped(survivals: Matrix, real: int, table: Table, span: Span) -> int:
+    limits = torch_scheduler.Limits(*span)
+    measured = torch_scheduler.table_of(table)
+    values = torch_scheduler.paid(floats(survivals), measured, limits, torch.tensor(real))
+    return int(torch_scheduler.stopped_early(values))
 
 
 def _torch_unpack(packed: Sequence[int], windows: Sequence[int], width: int) -> list[list[int]]:
@@ -163,13 +170,14 @@ TORCH = Side(
     prefix_schedule=lambda survivals, table: _listed(
         torch_scheduler.prefix_schedule(floats(survivals), torch_scheduler.table_of(table))
     ),
+    stopped_early=_torch_stopped,
     best_budget=lambda survivals, table, span: torch_scheduler.best_budget(
         floats(survivals),
         torch_scheduler.table_of(table),
         torch_scheduler.Limits(*span),
     ),
     qo_indptr=lambda windows: _listed(torch_ragged.qo_indptr(ints(windows))),
-    pack=_torch_pack,
+    pack=ragged.pack,  # the host packs
     unpack=_torch_unpack,
     fill_bucket=_torch_fill,
     agreed_shape=torch_ragged.agreed_shape,

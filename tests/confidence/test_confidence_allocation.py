@@ -114,7 +114,5 @@ def test_the_device_path_never_looks_at_a_value(step: Padded) -> None:
     windows = scheduler.verify_windows(survivals, meta(), scheduler.Limits(1, block), meta())
     assert windows.shape == (rows,)
     filled = ragged.fill_bucket(windows, meta(), step.bucket, block + 1)
-    owner, place = ragged.pack_index(filled, step.bucket)
-    assert owner.shape == place.shape == (step.bucket,)
     packed = meta(step.bucket, 7)
     assert ragged.unpack(packed, filled, block + 1, 0).shape == (rows, block + 1, 7)

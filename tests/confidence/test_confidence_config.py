@@ -31,6 +31,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             ("verify_buckets", (4,)),
             ("sts_temperatures", (1.0, 1.0, 1.0)),
             ("sps_table", TABLE),
+            ("step_costs", TABLE),
+            ("early_stopping", True),
         )
     ),
     (
@@ -58,6 +60,19 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"verify_budget": 3, "sps_table": TABLE},
         "verify_budget and sps_table both set: keep one of them, "
         "since the table is there to choose the budget",
+    ),
+    (
+        {"verify_budget": 3, "step_costs": TABLE},
+        "verify_budget and step_costs both set: keep one of them, "
+        "since the table is there to choose the budget",
+    ),
+    (
+        {"sps_table": TABLE, "step_costs": TABLE},
+        "sps_table and step_costs both set: keep one of them, since one says the same as the other",
+    ),
+    (
+        {"early_stopping": True, "verify_budget": 3},
+        "early_stopping is set, but there is no table to stop by: give sps_table or step_costs",
     ),
     ({"verify_buckets": (8, 4)}, "verify_buckets [8, 4] must be ascending and at least 1"),
     ({"verify_buckets": (4, 4)}, "verify_buckets [4, 4] must be ascending and at least 1"),
@@ -99,6 +114,15 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         )
         for last in (12, 32)
     ),
+    *(
+        (
+            {"step_costs": ((4, 0.5), (16, value))},
+            f"step_costs entry {value} at 16 tokens must be positive and finite: "
+            "it is the seconds of a step",
+        )
+        for value in (0.0, -0.5, float("nan"), float("inf"))
+    ),
+    ({"step_costs": TABLE[::-1]}, "step_costs token counts [16, 4] must be ascending"),
     (
         {"sps_table": TABLE, "verify_buckets": (4, 8)},
         "sps_table is for token counts [4, 16], but verify_buckets has [4, 8]: "
@@ -124,6 +148,7 @@ def test_a_broken_rule_is_named(settings: dict[str, Any], sentence: str) -> None
         {"verify_budget": 0, "verify_buckets": (4, 16)},
         {"sts_temperatures": (0.5, 1.0, 4.0), "sps_table": TABLE},
         {"sps_table": ((4, 0.5), (8, 2.0)), "verify_buckets": (4, 8)},  # jagged is allowed
+        {"step_costs": ((4, 0.5), (16, 2.0)), "early_stopping": True},
     ],
 )
 def test_what_works_is_left_alone(settings: dict[str, Any]) -> None:
@@ -142,6 +167,7 @@ def test_what_works_is_left_alone(settings: dict[str, Any]) -> None:
         ("verify_budget", 1.5, "verify_budget 1.5"),
         ("verify_buckets", (4.5,), "verify_buckets entry 4.5"),
         ("sps_table", ((1.5, 9.0),), "sps_table token count 1.5"),
+        ("step_costs", ((1.5, 9.0),), "step_costs token count 1.5"),
     ],
 )
 def test_counts_are_whole_numbers(name: str, value: Any, told: str) -> None:

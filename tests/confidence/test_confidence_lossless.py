@@ -195,6 +195,25 @@ def test_early_stopping_is_lossless_in_every_world(side: Side, case: Case) -> No
     lossless(side, early, case)
 
 
+@both
+@settings(max_examples=60)
+@given(case=cases, fewest=st.integers(0, 2), budget=st.integers(0, 4))
+def test_a_planned_step_that_stops_early_is_lossless_in_every_world(
+    side: Side, case: Case, fewest: int, budget: int
+) -> None:
+    """If this fails, what is verified anyway, or the budget, lets a later token speak."""
+
+    def stopping(side: Side, table: Table) -> Schedule:
+        def schedule(confidences: list[list[float]]) -> list[int]:
+            current = survivals(side, confidences)
+            paying = side.stopped_early(current, len(current), table, (fewest, 2))
+            return spend(side, current, min(budget, paying), fewest)
+
+        return schedule
+
+    lossless(side, stopping, case)
+
+
 def test_looking_ahead_is_found_in_some_world() -> None:
     """If this fails, the worlds above are too tame to show a leak, and prove nothing."""
     assert broken(lambda side, case: lossless(side, ahead, case), REFERENCE, cases)

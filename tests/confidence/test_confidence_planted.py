@@ -36,6 +36,7 @@ RULES: dict[Callable[[Side, Any], None], st.SearchStrategy[Any]] = {
     rules.float32_products: batches(),
     rules.allocation: choices,
     rules.early_stopping: planned | exactly_planned,
+    rules.stopping_above_the_fewest: planned,
     rules.unrestricted_search: exactly_planned,
     rules.layout: ragged(),
     rules.padding: padded,
@@ -187,6 +188,22 @@ def admits_equals(survivals: Matrix, table: Table) -> list[int]:
     return lengths
 
 
+def searches_on(survivals: Matrix, real: int, table: Table, span: Span) -> int:
+    """A step looks past a draft that does not pay for one that does."""
+    return REFERENCE.best_budget(survivals[:real], table, span)
+
+
+def stops_as_if_nothing_was_granted(survivals: Matrix, real: int, table: Table, span: Span) -> int:
+    """The fewest of each request are no tokens of the step."""
+    shifted = [(tokens + real * span[0], rate) for tokens, rate in table]
+    return REFERENCE.stopped_early(survivals, real, shifted, span)
+
+
+def padding_costs(survivals: Matrix, real: int, table: Table, span: Span) -> int:
+    """Padding rows count as requests, with their anchors."""
+    return REFERENCE.stopped_early(survivals, len(survivals), table, span)
+
+
 def forgets_the_anchors(survivals: Matrix, table: Table, span: Span) -> int:
     """The step's tokens are counted without one per request."""
     shifted = [(tokens + len(survivals), rate) for tokens, rate in table]
@@ -286,6 +303,9 @@ MISTAKES: list[tuple[Callable[..., Any], str, Callable[[Side, Any], None]]] = [
     (equal_shares, "windows", rules.allocation),
     (without_early_stopping, "prefix_schedule", rules.early_stopping),
     (admits_equals, "prefix_schedule", rules.early_stopping),
+    (searches_on, "stopped_early", rules.stopping_above_the_fewest),
+    (stops_as_if_nothing_was_granted, "stopped_early", rules.stopping_above_the_fewest),
+    (padding_costs, "stopped_early", rules.stopping_above_the_fewest),
     (forgets_the_anchors, "best_budget", rules.unrestricted_search),
     (first_local_best, "best_budget", rules.unrestricted_search),
     (strided, "unpack", rules.layout),

@@ -26,6 +26,13 @@ def test_algorithm_1_admits_as_long_as_it_gains(side: Side, case: Planned) -> No
 
 
 @both
+@given(case=planned | exactly_planned)
+def test_a_step_stops_at_the_first_draft_that_does_not_pay(side: Side, case: Planned) -> None:
+    """If this fails, a planned step verifies drafts that cost more than they bring, or too few."""
+    rules.stopping_above_the_fewest(side, case)
+
+
+@both
 @given(case=exactly_planned)
 def test_the_unrestricted_search_finds_the_best_of_all_allocations(
     side: Side, case: Planned

@@ -170,7 +170,7 @@ def test_the_page_leads_to_every_report_and_trace() -> None:
 def record(name: str, **verdicts: str) -> dict[str, Any]:
     """A record of one seed or more; verdicts: what the output said."""
     return {
-        "sentence": CATALOGUE[name].sentence,
+        "sentence": PLANTED[name].sentence,
         "seeded": {"0": 7, "1": 9},
         "minimal_events": {"0": 4, "1": 3},
         "first": {"0": ["invariant", "I18"], "1": ["comparison", "ctx_len"]},
@@ -197,6 +197,13 @@ def test_one_case_that_shows_is_enough_for_a_report_to_show() -> None:
     assert "**0 of 1 (0%) did not show" in page(silent)
     statistics = {"frame-off-by-one": record("frame-off-by-one", a="right", b="law")}
     assert "1 more can only be seen in statistics" in page(statistics)
+
+
+def test_faults_of_ranks_are_told_and_not_counted() -> None:
+    """If this fails, the share of silent faults counts those of which half was not looked at."""
+    text = page({"zero-step-does-not-cross": record("zero-step-does-not-cross", a="stuck")})
+    assert "| **yes, a request waits for ever** |" in text
+    assert "**0 of 0 (0%) did not show in the output**" in text
 
 
 def test_what_is_not_covered_is_listed_with_its_reason() -> None:

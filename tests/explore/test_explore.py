@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
+from pathlib import Path as File
 
 import pytest
 from command import MODEL, draftproof
@@ -10,10 +11,11 @@ from command import MODEL, draftproof
 from draftproof.fuzz.cases import Subject
 from draftproof.fuzz.explore.names import views
 from draftproof.fuzz.explore.scope import Scope
-from draftproof.fuzz.explore.search import Explored, Search
+from draftproof.fuzz.explore.search import Explored, Path, Search
 from draftproof.fuzz.explore.states import digest, memory
 from draftproof.sim.events import Cancel, Pause, Step, Submit
 from draftproof.sim.loading import load
+from draftproof.sim.run import Simulation
 
 TORCH = "draftproof.gpu.worker:make"
 SMALL = Scope(depth=4)
@@ -33,14 +35,14 @@ def test_the_whole_scope_of_ci() -> None:
     """
     explored = explore(Scope(), TORCH)
     assert explored.failure is None
-    assert explored.levels == [1, 1, 6, 35, 193, 1179, 7620]
-    assert (explored.edges, explored.states, explored.model_states) == (15272, 9035, 4618)
+    assert explored.levels == [1, 1, 6, 35, 193, 1198, 7929]
+    assert (explored.edges, explored.states, explored.model_states) == (15329, 9363, 4922)
 
 
 @pytest.mark.parametrize(
     ("symmetry", "levels", "edges", "states", "model_states"),
     [
-        (True, [1, 1, 6, 35, 193], 416, 236, 200),
+        (True, [1, 1, 6, 35, 193], 416, 236, 204),
         (False, [1, 1, 6, 44, 270], 450, 322, 322),
     ],
 )
@@ -53,6 +55,29 @@ def test_counts_are_exact(
     assert explored.levels == levels
     assert (explored.edges, explored.states) == (edges, states)
     assert explored.model_states == model_states
+
+
+class Classes(Search):
+    """Remembers what there was up to names, whatever states are told apart by."""
+
+    def _new(self, simulation: Simulation, path: Path) -> bool:
+        self.classes.add(digest([self.scope.spent(path), *views(simulation)]))
+        return super()._new(simulation, path)
+
+    classes: set[bytes]
+
+
+@pytest.mark.parametrize("implementation", [MODEL, TORCH])
+def test_symmetry_leaves_nothing_out(implementation: str) -> None:
+    """If this fails, states were merged that do not lead to the same ones, up to names."""
+    found = []
+    for symmetry in (True, False):
+        search = Classes(SMALL, Subject(load(implementation)), symmetry)
+        search.classes = set()
+        assert search.go().failure is None
+        found.append(search.classes)
+    assert found[0] == found[1]
+    assert len(found[0]) == 204
 
 
 def test_any_subset_may_be_in_a_batch() -> None:
@@ -99,7 +124,7 @@ def test_what_a_worker_leaves_behind_keeps_states_apart() -> None:
     assert one != other
 
 
-def test_the_command_counts_and_finds(tmp_path: Path) -> None:
+def test_the_command_counts_and_finds(tmp_path: File) -> None:
     """If this fails, `draftproof explore` does not do what the README says."""
     done = draftproof("explore", "--implementation", MODEL, "--events", 3, cwd=tmp_path)
     assert done.returncode == 0
@@ -112,8 +137,30 @@ def test_the_command_counts_and_finds(tmp_path: Path) -> None:
     assert draftproof("replay", trace, cwd=tmp_path).returncode == 1
 
 
+def test_counts_that_are_not_those_expected_are_told(tmp_path: File) -> None:
+    """If this fails, a night that has lost half of its schedules passes."""
+    words = ("explore", "--implementation", MODEL, "--events", 3, "--expect")
+    done = draftproof(*words, 56, 41, 41, cwd=tmp_path)
+    assert (done.returncode, "was missed" in done.stdout) == (0, False), done.stdout
+    done = draftproof(*words, 57, 41, 41, cwd=tmp_path)
+    assert done.returncode == 6
+    assert "a coverage goal was missed: expected 57 41 41, counted 56 41 41" in done.stdout
+
+
+def test_the_page_says_what_every_night_counts() -> None:
+    """If this fails, the counts in the docs are not those that `make campaign` asks for."""
+    root = File(__file__).parents[2]
+    command = r"explore --subsets --expect (\d+) (\d+) (\d+)"
+    (counts,) = re.findall(command, (root / "Makefile").read_text())
+    page = (root / "docs" / "campaigns.md").read_text()
+    assert re.findall(command, page) == [counts]
+    told = [f"{int(count):,}" for count in counts]
+    assert f"| nightly: any subset in each batch | {' | '.join(told)} |" in page
+    assert "| CI: everybody in each batch | 15,329 | 9,363 | 4,922 |" in page
+
+
 @pytest.mark.parametrize("words", [("--seam", "nowhere"), ("--events", 0), ("--block", "x")])
-def test_an_impossible_scope_is_wrong_usage(tmp_path: Path, words: tuple[object, ...]) -> None:
+def test_an_impossible_scope_is_wrong_usage(tmp_path: File, words: tuple[object, ...]) -> None:
     """If this fails, a typing mistake explores something else."""
     assert draftproof("explore", "--implementation", MODEL, *words, cwd=tmp_path).returncode == 2
 

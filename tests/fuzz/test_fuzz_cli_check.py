@@ -142,16 +142,17 @@ def test_time_that_runs_out_before_the_minimum_is_5(folder: Path) -> None:
 def test_time_alone_is_a_verdict_after_enough_steps() -> None:
     """If this fails, `--minutes` alone never gives a verdict, or gives one about nothing."""
     some, many = Summary(cases=9, steps=999), Summary(cases=9, steps=1000)
-    assert not Amount(None, None, 1.0).enough(some)
-    assert Amount(None, None, 1.0).enough(many)
-    assert not Amount(None, 2000, 1.0).enough(many)
-    assert not Amount(10, None, 1.0).enough(many)
-    assert Amount(9, 10**9, None).reached(some)
-    assert Amount(None, 999, None).reached(some)
-    assert not Amount(None, None, 1.0).reached(many)
-    assert Amount(None, None, 1.0).late(60)
-    assert not Amount(None, None, 1.0).late(59.9)
-    assert not Amount(None, None, None).late(1e9)
+    assert not Amount(None, None, 1.0, 1000).enough(some)
+    assert Amount(None, None, 1.0, 1000).enough(many)
+    assert Amount(None, None, 1.0, some.steps).enough(some)
+    assert not Amount(None, 2000, 1.0, 1000).enough(many)
+    assert not Amount(10, None, 1.0, 1000).enough(many)
+    assert Amount(9, 10**9, None, 1000).reached(some)
+    assert Amount(None, 999, None, 1000).reached(some)
+    assert not Amount(None, None, 1.0, 1000).reached(many)
+    assert Amount(None, None, 1.0, 1000).late(60)
+    assert not Amount(None, None, 1.0, 1000).late(59.9)
+    assert not Amount(None, None, None, 1000).late(1e9)
 
 
 def test_shrink_makes_a_failing_trace_minimal_and_leaves_it_alone(folder: Path) -> None:

@@ -79,6 +79,21 @@ def test_a_folder_that_cannot_be_written_is_2_before_any_work(folder: Path, belo
     assert ": cannot be written: " in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fuzz", "--minutes", "600", "--report", "faulty.py/report.json"),
+        ("fuzz", "--minutes", "600", "--matrix", "faulty.py/matrix.md"),
+        ("faults", "--write", "faulty.py/faults.md"),
+        ("defects", "--save", "faulty.py/docs"),
+        ("defects", "--traces", "faulty.py/traces"),
+    ],
+)
+def test_so_is_whatever_else_is_written_in_the_end(folder: Path, words: tuple[str, ...]) -> None:
+    """If this fails, an hour's table is lost, since nobody looked whether it could be kept."""
+    assert ": cannot be written: " in sentence(folder, 2, *words)
+
+
 @pytest.mark.parametrize("command", [("replay",), ("shrink", "--out", "out.jsonl")])
 def test_a_trace_that_cannot_be_read_is_3(folder: Path, command: tuple[str, ...]) -> None:
     """If this fails, a trace of a later version runs as if it were understood."""

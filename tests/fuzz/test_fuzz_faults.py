@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from command import MODEL, draftproof
@@ -12,7 +13,8 @@ from draftproof.fuzz.rank_cases import RankSubject
 from draftproof.fuzz.rank_defects import RANK_CATALOGUE
 from draftproof.fuzz.rank_measuring import measure_ranks
 from draftproof.reference.model import Model
-from draftproof.sim.faults import SITES
+from draftproof.reference.vocabulary import SEAMS, Collaborators, Config
+from draftproof.sim.faults import LATE, OPTIONAL, SITES
 from draftproof.sim.traces import load
 
 CROSSING = "draftproof.gpu.defects.crossing"
@@ -28,20 +30,43 @@ def test_a_campaign_injects_every_fault_and_compares_behind_it() -> None:
     assert sorted(table.worlds) == [1, 2, 3, 4]
     page = markdown(table, "this", {})
     rows = re.findall(r"^\| (\w+) \| (\w+) \| ([\d,]+) \|", page, re.M)
-    assert [(place, kind) for place, kind, _ in rows] == list(SITES)
-    assert sum(int(count.replace(",", "")) for *_, count in rows) == table.injected.total()
+    assert [(place, kind) for place, kind, _ in rows] == [*SITES, LATE]
+    assert sum(int(count.replace(",", "")) for *_, count in rows) == table.happened.total()
+    assert table.faults == table.happened.total() - table.happened[LATE]
+    assert table.happened[LATE] > 300
+    assert table.behind.peers[LATE] > 300
+
+
+def seams_alone(config: Config, lent: Collaborators) -> Model:
+    """The model, without the optional seams."""
+
+    def at(seam: str) -> None:
+        if seam in SEAMS:
+            lent.at(seam)
+
+    return Model(config, replace(lent, at=at))
+
+
+def test_a_fault_at_a_seam_that_is_never_called_did_not_happen() -> None:
+    """If this fails, a table says that faults were survived which the worker never met."""
+    table = run_campaign(RankSubject(seams_alone), 2, 800)
+    assert table.faults_without_seam > 10
+    assert table.faults > 20
+    behind = table.behind
+    for counted in (table.happened, behind.later, behind.undone, behind.peers):
+        assert {place for place, _ in counted} & {*OPTIONAL} == set()
 
 
 def test_a_fault_that_never_came_is_missed() -> None:
     """If this fails, a campaign that tried next to nothing passes."""
-    assert Table().missed == list(SITES)
+    assert Table().missed == [*SITES, LATE]
 
 
 def test_a_campaign_that_is_too_short_ends_with_exit_code_6(tmp_path: Path) -> None:
     """If this fails, nobody hears that most faults were not tried."""
     done = draftproof("faults", "--implementation", MODEL, "--steps", 50, cwd=tmp_path)
     assert done.returncode == 6
-    assert "never injected: " in done.stdout
+    assert "never happened: " in done.stdout
     assert "nothing wrong" in done.stdout
 
 
@@ -73,6 +98,7 @@ def test_the_record_of_a_defect_of_ranks() -> None:
     record = measure_ranks(RANK_CATALOGUE["global-batch-size"], [0])
     assert record["found"]
     assert record["minimal_events"]["0"] <= 4
+    assert record["output"] == {"0": "stuck"}
     assert record["seeded"]["0"] > 0
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 import torch
@@ -33,7 +34,20 @@ SAYS = "import os; print(os.environ['SAID'])"
         (python("print('bad'); raise SystemExit(1)"), 1, "part failed bad"),
         (python("import os; os.abort()"), 1, "part failed"),
         (python("print('late'); raise SystemExit(5)"), 5, "part out of time late"),
-        (python("import time; time.sleep(60)", seconds=5.1), 5, "part out of time stopped"),
+        (python("import time; time.sleep(60)", seconds=5.1), 5, "part out of time its time was up"),
+        (
+            python("import time; print('FAILED x', flush=True); time.sleep(60)", seconds=5.1),
+            1,
+            "part failed FAILED x",
+        ),
+        (
+            replace(python("print('cannot, no'); raise SystemExit(9)"), refusal="cannot"),
+            0,
+            "part absent does not work here: cannot",
+        ),
+        (replace(python("print('cannot')"), refusal="cannot"), 0, "part ok cannot"),
+        (replace(python(SAYS), proof="hello"), 0, "part ok hello"),
+        (replace(python(SAYS), proof="0 errors"), 1, "part failed it did not say '0 errors'"),
         (python(SAYS, seconds=1), 5, "part out of time no time was left"),
         (python(SAYS, needs="no-such-program"), 0, "part absent not here: no-such-program"),
         (
@@ -63,6 +77,38 @@ def test_every_end_of_a_part_has_its_verdict(
     assert line.startswith(f"part {record['verdict']}")
 
 
+def test_what_was_measured_before_time_was_up_is_kept() -> None:
+    """If this fails, a part that is stopped in its last second has measured nothing."""
+    printed = '[{"a": 1}]\nnote\n[{"a": 1}, {"a'
+    code = f"import time; print({printed!r}, flush=True); time.sleep(60)"
+    outcome = gpu_check.run(python(code, "timings", 5.1), monotonic() + 60)
+    assert outcome.verdict == gpu_check.LATE
+    assert gpu_check._figures("timings", [outcome]) == [{"a": 1}]
+    assert gpu_check._figures("kernels", [outcome]) == []
+
+
+def test_what_a_part_has_started_ends_with_it(tmp_path: Path) -> None:
+    """If this fails, a part whose time was up goes on beside the next one, on the same GPU."""
+    sleeper = "import time; time.sleep(60)"
+    code = (
+        "import subprocess, sys, time\n"
+        f"print(subprocess.Popen([sys.executable, '-c', {sleeper!r}]).pid, flush=True)\n{sleeper}"
+    )
+    outcome = gpu_check.run(python(code, seconds=5.1), monotonic() + 60)
+    child, deadline = Path("/proc", outcome.output.strip()), monotonic() + 10
+    while child.exists() and "Z" not in (child / "stat").read_text("utf-8").split()[2]:
+        assert monotonic() < deadline
+        sleep(0.05)
+
+
+def test_a_report_without_a_folder_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    """If this fails, the figures of a whole run are lost for a typing error."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--device", "cpu", "--json", "/no/such/report.json"])
+    assert ended.value.code == 2
+    assert "there is no folder /no/such for the report" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_the_parts_name_what_there_is(device: str, quick: bool) -> None:
@@ -86,7 +132,7 @@ def test_the_timings_are_of_a_step_that_graphs_hold() -> None:
     """If this fails, the table compares something else than eager steps and replays."""
     batch = generation_steps(4, quick=True).steps[-1].batch
     assert (batch.mode, len(batch.generations), len(batch.contexts)) == ("replay", 4, 0)
-    timings = measure("cpu", quick=True)
+    timings = list(measure("cpu", quick=True))
     assert [(t.kernels, t.graphs) for t in timings] == [("eager", "off"), ("eager", "on")]
     assert all(0 < t.prepare < t.step and 0 < t.forward < t.step for t in timings)
 
@@ -137,9 +183,9 @@ def test_parts_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None
     if name in gpu_check.MEASURING:
         record = json.loads(last)
         assert record
-        outcome = gpu_check.Outcome(name, gpu_check.OK, 1.0, last)
+        outcome = gpu_check.Outcome(name, gpu_check.OK, 1.0, last, last)
         shown = gpu_check.lines({}, [outcome], {name: record})
         assert len(shown) >= 6
         assert "[" not in shown[2]
     else:
-        assert last == "1 examples each of eager and Triton, with graphs"
+        assert last == "4 examples of eager and 4 examples of triton, with graphs"

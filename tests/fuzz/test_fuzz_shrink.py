@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from batches import small
 from hypothesis import given
@@ -18,6 +19,7 @@ from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import Batch, Config, StepResult, WorkerState
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import AnyEvent, Cancel, Pause, Recompute, Step, Submit, Warmup
+from draftproof.sim.rank_events import EveryEvent, On, Together
 from draftproof.sim.run import replay
 from draftproof.sim.traces import Trace, cut
 
@@ -122,7 +124,39 @@ def test_a_fault_becomes_a_simpler_one() -> None:
     def fails(trace: Trace) -> bool:
         return any(isinstance(event, Step) and event.fault for event in trace.events)
 
-    assert minimal(fails, Step(fault="publish")).events == (Step(fault="target"),)
+    assert minimal(fails, Step(fault="publish", kind="double")).events == (Step(fault="target"),)
+
+
+def test_on_ranks_requests_become_as_few_and_as_plain_as_without() -> None:
+    """If this fails, a report about ranks tells of requests, numbers and ranks that play no part.
+
+    Requests of two ranks are never merged, though their numbers are the same.
+    """
+
+    def fails(trace: Trace) -> bool:
+        events = [event for event in trace.events if isinstance(event, On)]
+        asked = [event for event in events if event.rank < trace.ranks]
+        submits = [(one.rank, one.event) for one in asked if isinstance(one.event, Submit)]
+        cancels = {(one.rank, one.event.request) for one in asked if isinstance(one.event, Cancel)}
+        long = [(rank, one.request) for rank, one in submits if one.prompt >= 6]
+        return bool(cancels.intersection(long)) and len({rank for rank, _ in submits}) > 1
+
+    events: list[EveryEvent] = [
+        On(1, Submit(4, prompt=250, reused=100, limit=30, numbering="wide")),
+        On(2, Submit(4, prompt=8, limit=30)),
+        On(1, Submit(5, prompt=3, sampled=True)),
+        Together((Step(), Step(draft_len=1))),
+        On(1, Cancel(4)),
+    ]
+    trace = msgspec.structs.replace(Trace(BIG, tuple(events)), ranks=3)
+    assert fails(trace)
+    shrunk = shrink(trace, fails)
+    assert shrunk.events == (
+        On(0, Submit(0, prompt=6)),
+        On(1, Submit(0)),
+        On(0, Cancel(0)),
+    )
+    assert shrunk.ranks == 2
 
 
 def test_the_configuration_becomes_as_plain_and_small_as_the_failure_allows() -> None:

@@ -100,7 +100,8 @@ def test_padding_ragged_and_sampled_steps_are_counted() -> None:
                      Warmup(rows=3, capture=True), Warmup(capture=False))  # fmt: skip
     assert (graphs.replays, graphs.captures, graphs.warmups) == (1, 1, 2)
     assert graphs.padding_rows == 1
-    assert graphs.lines()[-2] == "graphs           1 replays, 1 captures"
+    told = "1 steps in mode replay, 1 in mode capture; by a graph if the worker has them"
+    assert graphs.lines()[-2] == f"graph modes      {told}"
     ragged = summary(small(confidence_scheduling=True), *imported, Step(windows=(2,)), Step())
     assert (ragged.ragged, ragged.sampled) == (1, 0)
     sampled = summary(small(use_rejection_sampling=True), *imported, Step(), Warmup(), Step())

@@ -153,6 +153,19 @@ def test_copies_between_host_and_device_are_not_safe(
     assert reason in copies if reason and copies else copies is None
 
 
+def test_a_copy_from_page_locked_memory_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, a GPU's step is refused for bringing its inputs there, or one that waits is
+    not.
+    """
+    copy, (here, there) = torch.ops.aten.copy_.default, (torch.empty(2), torch.empty(2).to("meta"))
+    assert problem(copy, (there, here, True), {}) is not None
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: True)
+    assert problem(copy, (there, here, True), {}) is None
+    assert problem(copy, (there, here), {"non_blocking": True}) is None
+    assert problem(copy, (there, here, False), {}) is not None
+    assert problem(copy, (there, here), {}) is not None
+
+
 def test_a_watch_ends_with_its_block_and_lets_exceptions_pass() -> None:
     """If this fails, one test's watch sees, or hides, what another does."""
     watch = CaptureWatch()

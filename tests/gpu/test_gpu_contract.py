@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from draftproof.gpu.contract import DraftWorker, conforming
+from draftproof.gpu import contract
+from draftproof.gpu.contract import DraftWorker
 from draftproof.gpu.options import read_options
 from draftproof.gpu.worker import DSparkWorker
 from draftproof.reference.vocabulary import SEAMS, Batch, Collaborators, Config, StepResult
@@ -75,21 +76,21 @@ def test_one_without_the_implementation_is_refused_when_it_is_instantiated() -> 
 def test_what_gets_past_the_class_is_told_by_name() -> None:
     """If this fails, wrappers and test stubs run without any clean-up, and nobody is told."""
     worker = Honest(CONFIG, quiet())
-    assert conforming(worker) is worker
+    DraftWorker.conforming(worker)
 
     class Wrapper:
         def __init__(self, inner: DraftWorker) -> None:
             self.forward = inner.forward
 
     with pytest.raises(TypeError, match=r"^Wrapper is no DraftWorker, .* implement Wrapper\._forw"):
-        conforming(Wrapper(worker))
+        DraftWorker.conforming(Wrapper(worker))
     vars(worker)["forward"] = lambda batch: None
     with pytest.raises(TypeError, match=r"^forward was replaced on an instance of Honest: repl"):
-        conforming(worker)
+        DraftWorker.conforming(worker)
     late = type("Late", (Honest,), {})
     late.forward = lambda self, batch: None  # type: ignore[attr-defined]  # as a test might patch it
     with pytest.raises(TypeError, match=r"^Late defines forward, which belongs to DraftWorker"):
-        conforming(late(CONFIG, quiet()))
+        DraftWorker.conforming(late(CONFIG, quiet()))
 
 
 # ---- clean-up
@@ -165,6 +166,39 @@ def test_a_pipeline_rank_that_is_not_the_last_skips_the_worker(build: Build) -> 
     assert shapes == [(2, 3), (2,), (2, 2), (2, 3)]
     assert result.window_source == "uniform"
     assert result.new_tokens_lens.tolist() == [1, 1]
+
+
+class Skipping(Honest):
+    """A pipeline rank without a drafter."""
+
+    last_in_pipeline = False
+
+
+def check_sources(build: Build) -> None:
+    """What a rank that skips the worker says of the step's verify windows."""
+    skipping = Skipping(CONFIG, quiet())
+    for contexts, windows, source in (
+        ([], None, "uniform"),
+        ([], (2, 1), "windows"),
+        ([(8, 3, 0, 2)], None, "uniform"),
+        ([(8, 3, 0, 2)], (2, 1), "snapshot"),
+    ):
+        batch = build(3, contexts, [(7, 1, 3, 2), (9, 2, 3, 1)], windows=windows)
+        assert skipping.forward(batch).window_source == source
+
+
+def test_a_rank_that_skips_the_worker_publishes_the_steps_window_source(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If this fails, pipeline ranks pack a ragged step by different windows.
+
+    Planted: placeholders of a uniform step, whatever the step was.
+    """
+    check_sources(build)
+    for always in ("uniform", "windows"):
+        monkeypatch.setattr(contract, "window_source", lambda batch, told=always: told)
+        with pytest.raises(AssertionError):
+            check_sources(build)
 
 
 def vars_of(result: StepResult) -> list[torch.Tensor]:

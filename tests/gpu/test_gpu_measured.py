@@ -54,6 +54,43 @@ def test_a_block_is_drafted_alike_in_every_setting() -> None:
             assert made.run().tolist() == made.run().tolist() == tokens.tolist()
 
 
+def chain(**options: Any) -> measured.Chain:
+    return measured.make_chain(DRAFT_SIZES, 3, DEVICE.type, **options)
+
+
+@pytest.mark.interpreted
+def test_a_chain_is_one_chain_in_every_setting() -> None:
+    """If this fails, launches are counted that do something else."""
+    tokens = chain().run()
+    assert tokens.shape == (3, 3)
+    assert len(set(tokens.flatten().tolist())) > 3
+    for kernels in ("eager", "triton", "joined"):
+        for graphs in (False, True):
+            made = chain(kernels=kernels, graphs=graphs)
+            assert made.run().tolist() == made.run().tolist() == tokens.tolist()
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(("kernels", "launches"), [("triton", 2 * 3), ("joined", 3 + 1)])
+def test_a_chain_has_the_launches_that_it_says(kernels: str, launches: int) -> None:
+    """If this fails, the two chains that are compared are one."""
+    from draftproof.gpu.kernels.launching import launching_by
+
+    made, seen = chain(kernels=kernels), []
+    with launching_by(lambda kernel, *_: seen.append(kernel)):
+        made.run()
+    assert len(seen) == launches
+
+
+def test_the_bytes_of_a_chain_by_hand() -> None:
+    """If this fails, ratios are to bytes that a chain need not move, or not to all that it must.
+
+    Three requests, K = 3, V = 30, M = 7: logits of four bytes, W2 of two, nine rows of W1, nine
+    tokens of eight.
+    """
+    assert chain().moved == 4 * 3 * 3 * 30 + 2 * 30 * 7 + 9 * 2 * 7 + 9 * 8
+
+
 def test_a_replay_of_a_block_looks_at_its_windows() -> None:
     """If this fails, a replay replays nothing."""
     made, other = block(graphs=True), block()

@@ -98,13 +98,19 @@ def check_normed_windows(module: ModuleType) -> None:
 
 
 def check_markov(module: ModuleType) -> None:
-    """The greedy chain; all sums are exact, and many logits are equal: the first one wins."""
-    shapes = ((0, 2, 5, 3), (1, 1, 1, 1), (3, 4, 37, 24), (17, 2, 50, 16))
+    """The greedy chain; all sums are exact, and many logits are equal: the first one wins.
+
+    In two launches a position and in one. The last shape has more pieces than a joined launch
+    looks at at a time.
+    """
+    shapes = ((0, 2, 5, 3), (1, 1, 1, 1), (3, 4, 37, 24), (17, 2, 50, 16), (2, 3, 545, 1))
     for seed, (rows, block, vocab, rank) in enumerate(shapes):
         for dtype in DTYPES:
-            logits, bonus, w1, w2 = exact_chain(Numbers(seed), rows, block, vocab, rank, dtype)
-            found = module.markov_chain(logits, bonus, w1, w2, most_columns=16, most_pieces=2)
-            same(found, heads.markov_chain(logits, bonus, w1, w2))
+            given = exact_chain(Numbers(seed), rows, block, vocab, rank, dtype)
+            expected, pieces = heads.markov_chain(*given), 2 if vocab < 500 else 40
+            for joined in (False, True):
+                sizes = {"most_columns": 16, "most_pieces": pieces, "joined": joined}
+                same(module.markov_chain(*given, **sizes), expected)
 
 
 def check_markov_sampled(module: ModuleType) -> None:

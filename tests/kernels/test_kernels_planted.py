@@ -257,8 +257,31 @@ FAULTS = [
     Fault(
         "the bias of the bonus for all positions",
         "markov",
-        "prev = tl.load(tokens + g * (block + 1) + k,",
-        "prev = tl.load(tokens + g * (block + 1),",
+        "before = tokens + g * (block + 1) + k\n",
+        "before = tokens + g * (block + 1)\n",
+        model.check_markov,
+    ),
+    Fault(
+        "joined, the last of equal pieces wins",
+        "markov",
+        "tl.where(best > highest, first, token)",
+        "tl.where(best >= highest, first, token)",
+        model.check_markov,
+        way="many programs",
+    ),
+    Fault(
+        "joined, a position overwrites what others still read",
+        "markov",
+        "(floats[0], ints[0]), (floats[1], ints[1])",
+        "(floats[0], ints[0]), (floats[0], ints[0])",
+        model.check_markov,
+        way="many programs",
+    ),
+    Fault(
+        "joined, the token is not kept",
+        "markov",
+        "mask=row & (tl.program_id(1) == 0)",
+        "mask=row & (tl.program_id(1) < 0)",
         model.check_markov,
     ),
     Fault(

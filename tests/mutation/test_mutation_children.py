@@ -37,7 +37,7 @@ def verdicts(monkeypatch: pytest.MonkeyPatch, *sources: str) -> list[Verdict]:
 
 def test_an_endless_loop_is_timed_out_and_hurts_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, a run with one endless mutant is endless, or says that it was killed."""
-    monkeypatch.setattr(children, "CPU_SECONDS", 2)
+    monkeypatch.setattr(children, "CASE_SECONDS", 2)
     source = LENGTHS.read_text("utf-8")
     found = verdicts(monkeypatch, "while True:\n    pass\n", source, "import time\ntime.sleep(0)\n")
     assert [verdict.fate for verdict in found] == ["timed out", "survived", "stillborn"]

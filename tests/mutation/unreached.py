@@ -8,7 +8,8 @@ from typing import cast
 
 from draftproof.fuzz.mutation.children import Task, judged
 from draftproof.fuzz.mutation.mutants import Mutant
-from draftproof.fuzz.mutation.oracles import campaign, import_libraries
+from draftproof.fuzz.mutation.oracles import import_libraries
+from draftproof.fuzz.mutation.schedules import campaign
 from draftproof.fuzz.mutation.scope import GIVEN, HOST, WORKER
 
 

@@ -24,6 +24,7 @@ from draftproof.sim.packing import before_target, to_plan
 from draftproof.sim.run import Run
 
 CONFIG = scheduled(graph_batch_sizes=(4,), verify_buckets=(8, 12, 24))
+STOPPING = replace(CONFIG, sps_table=((8, 9.0), (12, 8.0), (24, 3.0)), early_stopping=True)
 GROWING = (
     Step(age=1, budget=0, graph=True, accepts=(5,)),
     Step(age=1, budget=99, graph=True, accepts=(5,)),
@@ -71,9 +72,10 @@ def test_a_graph_can_be_captured_before_it_is_needed() -> None:
     check(run, graphed)
 
 
-def test_a_plan_is_free_of_waiting_and_of_shapes_that_depend_on_values() -> None:
+@pytest.mark.parametrize("config", [CONFIG, STOPPING], ids=["budget", "early stopping"])
+def test_a_plan_is_free_of_waiting_and_of_shapes_that_depend_on_values(config: Config) -> None:
     """If this fails, the plan cannot stand at the head of a captured graph."""
-    worker, batch = prepared(play(CONFIG, *START, GROWING[0]))
+    worker, batch = prepared(play(config, *START, GROWING[0]))
     with torch.inference_mode():
         windows = worker.plan(to_plan(batch))
         ask = worker.planner.read(batch)

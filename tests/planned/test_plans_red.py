@@ -58,6 +58,8 @@ def passing_runs() -> list[Run]:
         scheduled(min_verify_len=2, max_verify_len=4, verify_budget=1),
         scheduled(graph_batch_sizes=(1,), verify_buckets=(2,), sps_table=((2, 90.0),)),
         scheduled(sts_temperatures=(0.1,) * 5),
+        scheduled(step_costs=tuple((tokens, 1 / rate) for tokens, rate in TABLE)),
+        scheduled(sps_table=TABLE, early_stopping=True),
     ]
     runs = [play(config, *START, *steps, *mixed) for config in configs]
     return [*runs, beside_an_idle_rank(configs[0])]
@@ -83,6 +85,12 @@ def with_look(fed: Fed, **changes: Any) -> Fed | None:
 
 def is_planned(batch: Batch) -> bool:
     return batch.verify_budget is not None
+
+
+def stopping() -> list[Fed]:
+    """What was fed where a table says when to stop."""
+    runs = [run for run in passing_runs() if run.config.early_stopping]
+    return [entry for run in runs for entry in run.journal.entries if isinstance(entry, Fed)]
 
 
 def moved(fed: Fed, give: int, take: int, padded: bool = False) -> Fed | None:
@@ -228,6 +236,17 @@ def beyond_the_budget(fed: Fed) -> Fed | None:
     return with_batch(fed, verify_lens=(windows[0] + 1, *windows[1:]))
 
 
+def beyond_what_pays(fed: Fed) -> Fed | None:
+    """As many as the budget has, though the table says that fewer are worth it."""
+    batch = fed.batch
+    if not is_planned(batch) or batch.verify_bucket or fed not in stopping():
+        return None
+    windows, spent = batch.verify_lens or (), sum(batch.verify_lens or ())
+    if spent >= 2 * len(windows) + (batch.verify_budget or 0) or windows[0] == 6:
+        return None
+    return with_batch(fed, verify_lens=(windows[0] + 1, *windows[1:]))
+
+
 def budget_unspent(fed: Fed) -> Fed | None:
     windows = list(fed.batch.verify_lens or ())
     if not is_planned(fed.batch) or fed.batch.verify_bucket or max(windows[:3]) < 4:
@@ -281,6 +300,7 @@ CORRUPTIONS: list[tuple[str, Corrupt]] = [
     ("windows", padding_verifies),
     ("windows", below_the_fewest),
     ("windows", beyond_the_budget),
+    ("windows", beyond_what_pays),
     ("windows", budget_unspent),
     ("windows", to_the_worse_draft),
     ("windows", a_hopeless_draft),

@@ -87,7 +87,7 @@ def test_autonomous_output_is_plain_decode(run: Run) -> None:
 
 def autonomous_runs(make_engine: MakeEngine = Engine) -> list[Run]:
     """The same ones each time."""
-    drivers = [Seeded(seed) for seed in range(80)]
+    drivers = [Seeded(seed) for seed in range(120)]
     return [simulate(autonomous(driver), driver, 40, make_engine) for driver in drivers]
 
 

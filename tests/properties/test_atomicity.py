@@ -10,7 +10,7 @@ from hypothesis import given
 from planted.workers import Odd
 
 from draftproof.fuzz.cases import seeded_case
-from draftproof.properties.atomicity import Sites, check_fresh, check_undone
+from draftproof.properties.atomicity import Sites, check_fresh, check_later, check_undone
 from draftproof.properties.strategies import runs
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import UNDONE, Batch, StepResult
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(900)  # the profile `nightly` draws twenty time
 
 @share(2)
 @given(run=runs())
-@pytest.mark.parametrize("relation", [check_fresh, check_undone])
+@pytest.mark.parametrize("relation", [check_fresh, check_later, check_undone])
 def test_the_model_leaves_nothing_behind(relation: Relation, run: Run) -> None:
     """If this fails, the specification as code lets something of a failed step through."""
     relation(run, Model)
@@ -36,7 +36,7 @@ def test_the_model_leaves_nothing_behind(relation: Relation, run: Run) -> None:
 
 @share(1)
 @given(run=runs())
-@pytest.mark.parametrize("relation", [check_fresh, check_undone])
+@pytest.mark.parametrize("relation", [check_fresh, check_later, check_undone])
 def test_the_worker_leaves_nothing_behind(relation: Relation, run: Run) -> None:
     """If this fails, later requests depend on a step that failed, or on a warm-up."""
     relation(run, TORCH)
@@ -48,12 +48,17 @@ def test_most_of_a_campaign_is_compared(make: MakeWorker) -> None:
     cases = [seeded_case(2, index) for index in range(30)]
     assert sum(check_fresh(run, make).total() for run in cases) > 100
     assert sum(check_undone(run, make).total() for run in cases) > 300
+    met = sum((check_later(run, make) for run in cases), Sites())
+    assert met["result", "lost"] > 0
+    assert sum(count for (_, kind), count in met.items() if kind == "cancel") > 15
 
 
-@pytest.mark.parametrize("relation", [check_fresh, check_undone])
-def test_replays_and_captures_leave_nothing_behind(relation: Relation) -> None:
+@pytest.mark.parametrize(
+    ("relation", "least"), [(check_fresh, 30), (check_later, 5), (check_undone, 30)]
+)
+def test_replays_and_captures_leave_nothing_behind(relation: Relation, least: int) -> None:
     """If this fails, buffers of a graph carry something from one request to the next."""
-    assert sum(relation(seeded_case(2, index), GRAPHS).total() for index in range(16)) > 30
+    assert sum(relation(seeded_case(2, index), GRAPHS).total() for index in range(16)) > least
 
 
 # ---- workers that remember
@@ -87,6 +92,22 @@ class CountsHangs(CountsFailures):
             raise
 
 
+class CountsLeavers(Odd):
+    """Every request that is gone shifts all later drafts."""
+
+    known: frozenset[int] = frozenset()
+    left = 0
+
+    def number(self, batch: Batch, b: int) -> int:
+        return self.left
+
+    def prepare(self, batch: Batch) -> None:
+        super().prepare(batch)
+        here = frozenset(row.incarnation for row in batch.rows)
+        self.left += len(self.known - here)
+        self.known = here
+
+
 class CountsWarmUps(Odd):
     """Every warm-up shifts all later drafts."""
 
@@ -115,6 +136,7 @@ class CountsFailedWarmUps(CountsWarmUps):
         (check_fresh, CountsFailures),
         (check_fresh, CountsHangs),
         (check_fresh, CountsWarmUps),
+        (check_later, CountsLeavers),
         (check_undone, CountsWarmUps),
         (check_undone, CountsFailedWarmUps),
     ],

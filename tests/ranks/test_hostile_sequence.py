@@ -50,7 +50,11 @@ def sequence(place: str, settings: dict[str, Any]) -> World:
 
 @pytest.mark.parametrize("settings", [GUIDED, SAMPLED])
 @pytest.mark.parametrize(
-    "place", ["start", "assign", "target", "hidden", "answer", "accept", "seed", "publish"]
+    "place",
+    [
+        *["start", "assign", "target", "hidden", "answer"],
+        *["accept", "seed", "draft", "drafted", "publish", "cleanup"],
+    ],
 )
 @pytest.mark.parametrize("graphs", ["off", "on"])
 def test_nothing_of_a_failure_between_drafts_is_seen(

@@ -125,7 +125,7 @@ def test_missing_hidden_rows_are_an_error_before_anything_is_done() -> None:
     model.prepare(batch)
     before = snapshot(model)
     passed.clear()
-    with pytest.raises(BatchError, match=r"^no hidden rows were captured in this step$"):
+    with pytest.raises(BatchError, match=r"^hidden: 0 numbers, but 35 belong to the step$"):
         model.forward(batch)
     assert snapshot(model) == before
     assert passed == ["cleanup"]

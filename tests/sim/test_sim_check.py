@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -144,48 +144,6 @@ def test_an_interrupt_is_not_a_finding() -> None:
     """If this fails, Ctrl-C is reported as the worker's fault."""
     with pytest.raises(KeyboardInterrupt):
         check(play(small(), *START), fails("forward", KeyboardInterrupt()))
-
-
-def answers(change: Callable[[StepResult], Any]) -> MakeWorker:
-    class Answering(Model):
-        def forward(self, batch: Batch) -> Any:
-            return change(super().forward(batch))
-
-    return Answering
-
-
-@pytest.mark.parametrize(
-    ("change", "kind"),
-    [
-        (lambda answer: None, "AttributeError"),
-        (lambda answer: replace(answer, new_tokens_lens=None), "TypeError"),
-        (lambda answer: replace(answer, new_tokens=3), "TypeError"),
-        (lambda answer: replace(answer, next_draft_tokens=None), "TypeError"),
-    ],
-)
-def test_an_answer_that_cannot_be_read_is_a_finding(
-    change: Callable[[StepResult], Any], kind: str
-) -> None:
-    """If this fails, a worker that forgets to return something ends the check with a traceback."""
-    divergence = caught(answers(change))
-    assert divergence.signature == ("exception", kind)
-    assert divergence.expected == "a result as `StepResult` describes it"
-    assert divergence.step == 0
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda s: setattr(s, "ctx_len", [0, 0, 0]),
-        lambda s: setattr(s, "windows", [[]]),
-        lambda s: setattr(s, "slots", [1]),
-        lambda s: setattr(s, "draft_seq", Engine),
-    ],
-)
-def test_a_state_that_cannot_be_read_is_a_finding(change: Callable[[WorkerState], object]) -> None:
-    """If this fails, a state of the wrong shape ends the check with a traceback."""
-    divergence = caught(spoiled(1, state=change))
-    assert (divergence.oracle, divergence.step) in {("exception", 1), ("comparison", 1)}
 
 
 class Sleeps(Model):

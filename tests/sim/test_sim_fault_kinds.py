@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -15,8 +16,18 @@ from draftproof.reference.vocabulary import Batch, BatchError, StepResult
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import INJECTED, InjectedFault
 from draftproof.sim.events import AnyEvent, Cancel, Step, Submit, Warmup
-from draftproof.sim.faults import CORRUPT, PLACES, SILENT, SITES, Kind, kinds_at, normal, spoilt
-from draftproof.sim.journal import Asked, Delivered
+from draftproof.sim.faults import (
+    CORRUPT,
+    LATE,
+    PLACES,
+    SILENT,
+    SITES,
+    Kind,
+    kinds_at,
+    normal,
+    spoilt,
+)
+from draftproof.sim.journal import Asked, Delivered, Fed
 from draftproof.sim.lockstep import Checked, MakeWorker, check
 from draftproof.sim.run import Run
 
@@ -52,9 +63,24 @@ def test_it_fires_and_passes_as_it_should(place: str, kind: Kind) -> None:
     assert (wrong.result is None) == (kind not in SILENT)
     warmup = run.steps[5]
     lost = (place, kind) == ("result", "lost")  # nobody waits for what a warm-up answers
-    assert (warmup.fault, warmup.kind) == ((None, kind) if lost else (place, kind))
+    here = "token" if kind in CORRUPT else kind  # there is nothing else in it
+    assert (warmup.fault, warmup.kind) == ((None, kind) if lost else (place, here))
     assert [step.fault for step in run.steps[3:5]] == [None, None]
-    assert check(run, Model) == Checked(steps=7)
+    met = Counter[tuple[str, str]]([(place, kind), *([] if lost else [(place, here)])])
+    assert check(run, Model) == Checked(steps=7, faults=met)
+
+
+def test_a_result_that_comes_one_step_late_is_counted_as_such() -> None:
+    """If this fails, a campaign may say that results came late though none ever did."""
+    submits = [Submit(i, prompt=2, limit=30) for i in (0, 1)]
+    run = play(small(), Step(late=True), *submits, Step(late=True), Step(late=True), Step())
+    assert [step.late for step in run.steps] == [False, False, True, False]  # nobody's: not late
+    assert check(run, Model).faults == {LATE: 1}
+    delivered = [e.step for e in run.journal.entries if isinstance(e, Delivered)]
+    assert delivered[:2] == [1, 1]
+    fed = [i for i, entry in enumerate(run.journal.entries) if isinstance(entry, Fed)]
+    first = next(i for i, entry in enumerate(run.journal.entries) if isinstance(entry, Delivered))
+    assert fed[2] < first < fed[3]
 
 
 @pytest.mark.parametrize("place", [place for place in PLACES if "exception" in kinds_at(place)])
@@ -115,7 +141,8 @@ def test_one_number_is_spoilt_and_only_one(kind: Kind, number: int) -> None:
     """If this fails, a corrupted answer is a good one, or is wrong in more than one place."""
     run = run_of("answer", kind)
     batch = replace(run.steps[2].batch, step=number)
-    wrong = spoilt(batch, kind, run.config.vocab_size)
+    wrong, told = spoilt(batch, kind, run.config.vocab_size)
+    assert told == kind
     changed = [
         name
         for name in ("verify_lens", "target_probs", "target_tokens", "hidden", "drafts")
@@ -131,6 +158,27 @@ def test_one_number_is_spoilt_and_only_one(kind: Kind, number: int) -> None:
         assert not 0 <= new < run.config.vocab_size
     else:
         assert not 1 <= new <= 1 + batch.draft_len
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "step", "real"),
+    [
+        ("length", {}, {}, "token"),
+        ("length", SAMPLED, {"sampled": True}, "nan"),
+        ("nan", {}, {}, "token"),
+        ("nan", RAGGED, {"windows": (2, 3, 1)}, "token"),
+        ("token", SAMPLED, {"sampled": True}, "token"),
+        ("token", {"target_logits": True}, {}, "nan"),
+        ("length", {"target_logits": True}, {}, "nan"),
+    ],
+)
+def test_a_kind_of_number_that_a_step_has_not_is_told_as_what_was_spoilt(
+    asked: Kind, settings: dict[str, Any], step: dict[str, Any], real: Kind
+) -> None:
+    """If this fails, a table says that lengths were corrupted in steps that have none."""
+    run = play(small(**settings), *schedule("answer", asked, **step))
+    assert (run.steps[2].fault, run.steps[2].kind) == ("answer", real)
+    assert check(run, Model).faults["answer", real] == 2 - (real == "nan" and bool(step))
 
 
 class Believes(Model):
@@ -163,6 +211,8 @@ class _Tries(Model):
     def forward(self, batch: Batch) -> StepResult:
         try:
             return super().forward(batch)
+        except BatchError:
+            raise
         except self.forgives:
             return StepResult([], [], [], [], "uniform")
 
@@ -227,7 +277,7 @@ class ClearsInAnException(Model):
         owned = dict(self.slots.owned)
         try:
             return super().forward(batch)
-        except InjectedFault:
+        except (InjectedFault, BatchError):
             raise
         except BaseException:
             self.slots.owned = owned if owned != self.slots.owned else {}

@@ -14,7 +14,10 @@ from draftproof.reference.vocabulary import Batch, Config
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
 from draftproof.sim.events import AnyEvent, Pause, Step, Submit
-from draftproof.sim.liveness import check_live, drain, most_steps
+from draftproof.sim.liveness import check_live, drain, drain_ranks, most_steps
+from draftproof.sim.rank_engine import RankEngine
+from draftproof.sim.rank_events import On, Together
+from draftproof.sim.ranks import RankSimulation
 from draftproof.sim.run import MakeEngine, Simulation
 from draftproof.sim.traces import Trace, save
 
@@ -67,6 +70,46 @@ def test_a_run_that_breaks_down_is_left_to_others() -> None:
     told = simulated(small(), *events, make_engine=Ruined).finish().breakdown
     assert told is not None
     assert told.signature == ("exception", "ValueError")
+
+
+LONG: tuple[AnyEvent, ...] = (Submit(0, prompt=2, limit=40), Step())
+
+
+class Tires(Engine):
+    """Cannot build its sixth batch."""
+
+    built = 0
+
+    def handle(self, event: AnyEvent) -> Batch | None:
+        self.built += isinstance(event, Step)
+        if self.built == 6:
+            raise ZeroDivisionError("tired")
+        return super().handle(event)
+
+
+def test_what_breaks_down_behind_the_schedule_is_told() -> None:
+    """If this fails, an engine that cannot serve its last steps counts as one that gets on."""
+    with pytest.raises(Divergence) as info:
+        check_live(small(), LONG, Tires)
+    told = info.value
+    assert (told.signature, told.exit_code) == (("exception", "ZeroDivisionError"), 1)
+    assert told.expected == "engine and model go on, in steps behind the schedule too"
+    assert (told.found, told.event) == ("tired", None)
+    assert simulated(small(), *LONG, make_engine=Tires).finish().breakdown is None
+
+
+class RankTires(RankEngine, Tires):
+    pass
+
+
+def test_so_is_what_breaks_down_on_a_rank() -> None:
+    """If this fails, the same of ranks."""
+    simulation = RankSimulation(small(), 2, RankTires)
+    for event in (On(1, LONG[0]), Together()):
+        simulation.apply(event)
+    with pytest.raises(Divergence) as info:
+        drain_ranks(simulation)
+    assert info.value.signature == ("exception", "ZeroDivisionError")
 
 
 def test_a_lost_wake_up_is_told_by_name() -> None:

@@ -90,10 +90,16 @@ class Door:
 
     def prepare(self, batch: Batch) -> None:
         rows, r = batch.rows, batch.draft_len
+        if not 0 <= r <= self.config.max_draft_len:
+            raise BatchError(f"runtime_draft_len {r} is not one of this worker's")
         firsts = [row.first_position for row in batch.contexts]
         firsts += [row.position for row in batch.generations]
         lengths = [row.length for row in batch.contexts] + [1 + r] * len(batch.generations)
         self.attn_metadata = AttentionMetadata(lengths, len(batch.contexts))
+        if sum(lengths) > self.config.max_num_tokens:
+            raise BatchError(f"{sum(lengths)} tokens do not fit into a step")
+        if len(batch.drafts) != r * len(batch.generations):
+            raise BatchError(f"{len(batch.drafts)} drafts, but each generation verifies {r}")
         self.positions = self.tensor(
             [first + i for first, n in zip(firsts, lengths, strict=True) for i in range(n)]
         )
@@ -117,12 +123,15 @@ class Door:
             raise BatchError(str(error)) from error
 
     def forward(self, batch: Batch) -> StepResult:
-        if batch.hidden is None:  # The target left nothing.
-            self.spec_metadata.captured_hidden_states = None
-        else:
-            hidden = self.tensor(batch.hidden).view(-1, ROW_COMPONENTS)
+        hidden = self.tensor(batch.hidden or [])
+        if len(hidden) == ROW_COMPONENTS * len(self.positions):
+            hidden = hidden.view(-1, ROW_COMPONENTS)
             self.spec_metadata.maybe_capture_hidden_states(0, hidden)
+        else:  # The target left nothing, or too little.
+            self.spec_metadata.captured_hidden_states = None
         target = self.tensor(batch.target_tokens)
+        if len(target) != len(batch.contexts) + len(batch.generations) * (1 + batch.draft_len):
+            raise BatchError(f"{len(target)} tokens of the target do not belong to this step")
         try:
             outputs = self.worker.forward(
                 input_ids=self.positions,  # Only their number is read.

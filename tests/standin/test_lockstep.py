@@ -13,6 +13,7 @@ from torch import Tensor
 from draftproof.reference.vocabulary import Collaborators, Config, Worker
 from draftproof.sim.choices import Seeded
 from draftproof.sim.divergence import Divergence
+from draftproof.sim.drafting import ATTENTION
 from draftproof.sim.events import choose_config
 from draftproof.sim.lockstep import Checked, check
 from draftproof.sim.run import simulate
@@ -25,6 +26,7 @@ NOT_SHOWN = {
     "confidence_stamp",
     "draft_seq",
     "draft_probs",
+    ATTENTION,
 }
 
 
@@ -38,7 +40,7 @@ def check_seed(seed: int) -> Checked:
     config, plain = choose_config(choices), Config(1, 1, 1, 1)
     names = ["confidence_scheduling", "use_rejection_sampling", "d2t", "drawn_uniforms"]
     names += ["target_logits", "min_verify_len", "max_verify_len", "verify_budget"]
-    names += ["verify_buckets", "sts_temperatures", "sps_table"]
+    names += ["verify_buckets", "sts_temperatures", "sps_table", "step_costs", "early_stopping"]
     config = replace(config, **{name: getattr(plain, name) for name in names})
     return check(simulate(config, choices, 60), on_cpu)
 

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import Batch, Collaborators, Config, StepResult, WorkerState
@@ -74,6 +75,20 @@ class Miscounts(Sound):
         elif not state.free_slots:
             state.free_slots = [0]
         return state
+
+
+class MiscountsNowAndThen(Miscounts):
+    """Does so in every third worker only, of those that a process makes, the third one first."""
+
+    made: ClassVar[int] = 0
+
+    def __init__(self, config: Config, device: str, lent: Collaborators, path: str = "") -> None:
+        super().__init__(config, device, lent, path)
+        MiscountsNowAndThen.made += 1
+        self.sound = MiscountsNowAndThen.made % 3 > 0
+
+    def state(self) -> WorkerState:
+        return Model.state(self) if self.sound else super().state()
 
 
 class HangsInC(Sound):

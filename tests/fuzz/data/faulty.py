@@ -15,6 +15,7 @@ import time
 from collections import deque
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import ClassVar
 
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import (
@@ -38,13 +39,23 @@ class Base(Model):
         self.forwards = 0
 
     def forward(self, batch: Batch) -> StepResult:
-        self.forwards += 1
+        self.forwards += batch.mode != "warmup"
         if self.forwards == int(self.options.get("after", "3")):
             self.happen()
         return super().forward(batch)
 
     def happen(self) -> None:
         """In the third forward, or as the option says."""
+
+
+class Leaks(Base):
+    """Keeps 20 KiB of every forward for ever."""
+
+    kept: ClassVar[list[bytes]] = []
+
+    def forward(self, batch: Batch) -> StepResult:
+        self.kept.append(b"x" * 20_480)
+        return super().forward(batch)
 
 
 class Wrong(Base):
