@@ -90,7 +90,7 @@ def _add_faults(faults: argparse.ArgumentParser) -> None:
 
 
 def _add_ranks(ranks: argparse.ArgumentParser) -> None:
-    _add_subject(ranks, TORCH_WORKER, traces=False)
+    _add_subject(ranks, TORCH_WORKER, timeout=False, traces=False)
     ranks.add_argument("--processes", type=_ranks, default=2, metavar="N", help="how many (2)")
     ranks.add_argument("--examples", type=_positive, default=20, metavar="N", help="cases (20)")
     ranks.add_argument("--seed", type=int, default=0, metavar="S", help="of the schedules (0)")
@@ -183,9 +183,12 @@ def _add_bench(bench: argparse.ArgumentParser) -> None:
 
 
 def _add_subject(
-    parser: argparse.ArgumentParser, implementation: str | None, traces: bool = True
+    parser: argparse.ArgumentParser,
+    implementation: str | None,
+    timeout: bool = True,
+    traces: bool = True,
 ) -> None:
-    """What is tested, and where failing traces go."""
+    """What is tested, how long it may take, and where failing traces go."""
     parser.add_argument(
         "--implementation",
         default=implementation,
@@ -196,14 +199,22 @@ def _add_subject(
         "-o", "--option", action=_Options, default={}, metavar="KEY=VALUE", help="for the factory"
     )
     parser.add_argument("--device", default=implementation and "cpu", help="cpu or cuda")
-    parser.add_argument(
-        "--step-timeout", type=_time, default=60.0, metavar="S", help="a step may take so long (60)"
-    )
-    if not traces:
-        return
-    parser.add_argument(
-        "--trace-dir", type=Path, default=Path("traces"), metavar="D", help="for failures (traces)"
-    )
+    if timeout:
+        parser.add_argument(
+            "--step-timeout",
+            type=_time,
+            default=60.0,
+            metavar="S",
+            help="a step may take so long (60)",
+        )
+    if traces:
+        parser.add_argument(
+            "--trace-dir",
+            type=Path,
+            default=Path("traces"),
+            metavar="D",
+            help="for failures (traces)",
+        )
 
 
 class _Options(argparse.Action):

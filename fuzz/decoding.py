@@ -27,9 +27,9 @@ from draftproof.reference.vocabulary import (
     Worker,
 )
 from draftproof.sim.choices import Choices, Seeded
-from draftproof.sim.compare import listed
 from draftproof.sim.lockstep import MakeWorker
 from draftproof.sim.packing import hidden_rows
+from draftproof.sim.shapes import listed
 
 ROWS = 64
 BLOCK = 3

@@ -8,15 +8,12 @@ from dataclasses import dataclass, field
 
 from draftproof.fuzz.coverage.ranks import RANK_POINTS, rank_points
 from draftproof.fuzz.measuring import Record
-from draftproof.fuzz.rank_cases import RANKS, Behind, RankSubject, behind, seeded_world
+from draftproof.fuzz.rank_cases import DISTURB, RANKS, Behind, RankSubject, behind, seeded_world
 from draftproof.fuzz.refused import refuse
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.faults import LATE, SITES
 from draftproof.sim.lockstep import Checked
 from draftproof.sim.ranks import World
-
-DISTURB = 6
-"""One forward in so many has a fault on one of its ranks, beside those of any schedule."""
 
 ROWS = (*SITES, LATE)
 """What has to happen."""

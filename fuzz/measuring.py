@@ -91,12 +91,8 @@ def _shrink(
         save(failure.trace, traces / f"{defect.name}-{seed}.jsonl")
 
 
-def minimal_trace(defect: Defect, subject: Subject, found: Found) -> Trace:
-    """The failing case, shrunk; it names the defect, so it can be replayed from its file."""
-    return _minimal(defect, subject, found).trace
-
-
 def _minimal(defect: Defect, subject: Subject, found: Found) -> Failure:
+    """The failing case, shrunk; it names the defect, so it can be replayed from its file."""
     trace = Trace(
         config=found.run.config,
         events=tuple(found.run.events),

@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import count
 from time import perf_counter
 
+from draftproof.fuzz.amount import amount_of
 from draftproof.fuzz.collector import calm_collector
 from draftproof.fuzz.rank_cases import RankSubject, seeded_world
 from draftproof.fuzz.rank_failures import tell_failure, trace_of
@@ -14,12 +15,10 @@ from draftproof.fuzz.refused import refusals, refuse
 from draftproof.fuzz.supervise import Beacon
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.errors import NoVerdict
 from draftproof.sim.files import check_writable
 from draftproof.sim.loading import load
 from draftproof.sim.ranks import World
 
-DEFAULT_STEPS = 20_000
 RAGGED = "steps", "beside uniform ranks", "in an agreed bucket", "by budgets that differ", "idle"
 """What is counted of ragged steps, the last two of those in a bucket."""
 
@@ -31,16 +30,12 @@ def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
     calm_collector()
     subject = RankSubject(make, step_timeout=arguments.step_timeout, alive=beacon.beat)
     print(f"checking {arguments.implementation} on {arguments.ranks} ranks, seed {arguments.seed}")
-    most_cases, most_steps = arguments.examples, arguments.steps
-    if most_cases is None and most_steps is None:
-        most_steps = DEFAULT_STEPS
-    steps, crossed, start = 0, 0, perf_counter()
+    amount = amount_of(arguments)
+    cases, steps, crossed, start = 0, 0, 0, perf_counter()
     ragged, refused = Counter[str](), Counter[str]()
     for index in count():
-        if index == most_cases or (most_steps is not None and steps >= most_steps):
+        if amount.over(cases, steps, perf_counter() - start):
             break
-        if arguments.minutes is not None and perf_counter() - start > 60 * arguments.minutes:
-            raise NoVerdict(f"no verdict: time ran out after {steps:,} steps; give more --minutes")
         world = seeded_world(arguments.seed, index, arguments.ranks)
         trace = trace_of(arguments, world)
         beacon.show(trace)
@@ -49,8 +44,9 @@ def campaign_of_ranks(arguments: argparse.Namespace, beacon: Beacon) -> int:
         except Divergence as divergence:
             return tell_failure(arguments, subject, trace, divergence)
         except ConfigError as error:
-            refuse(refused, error, steps)
+            refuse(refused, error, cases)
             continue
+        cases += 1
         crossed += sum(len(step.crossed) for run in world.ranks for step in run.steps)
         ragged += ragged_steps(world)
     seconds = perf_counter() - start

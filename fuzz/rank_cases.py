@@ -20,6 +20,9 @@ from draftproof.sim.traces import Trace
 EVENTS_PER_CASE = 40
 RANKS = 4
 """Cases have up to so many ranks, unless somebody says how many."""
+DISTURB = 6
+"""One forward in so many has a fault on one of its ranks, beside those of any schedule: where
+faults are what is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,10 @@ def seeded_world(
     agree: Agree = agree,
     disturb: int = 0,
 ) -> World:
-    """Case `index` of a campaign over ranks; the same in every process and on every machine."""
+    """Case `index` of a campaign over ranks; the same in every process and on every machine.
+
+    disturb: one forward in so many has a fault more; 0: none.
+    """
     choices = Seeded(seed * 1_000_000 + index)
     config = choose_config(choices)
     count = ranks or 1 + Digits(choices).below(RANKS)

@@ -97,7 +97,7 @@ def play(world: World, peers: Peers, make: MakeWorker) -> tuple[int, bool]:
     worker = make(run.config, lent_to_rank(run.config, faults, crossed, peers.cross))
     side, whole = Side(worker, run.config, faults, checked, 0.0, crossed=crossed), True
     for number, expected in enumerate(run.steps):
-        with located(run, expected):
+        with located(expected):
             if not _gather(peers, expected, whole):
                 return number, False
             whole = side.step(expected)

@@ -26,7 +26,6 @@ from draftproof.reference.vocabulary import (
     Worker,
     WorkerState,
 )
-from draftproof.sim.compare import listed
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.grammars import GRAMMARS, end_token
 from draftproof.sim.journal import Answered, Delivered, Departed, Entry, Fed, Submitted
@@ -34,6 +33,7 @@ from draftproof.sim.liveness import drain
 from draftproof.sim.lockstep import MakeWorker
 from draftproof.sim.players import Player
 from draftproof.sim.run import Run, Simulation
+from draftproof.sim.shapes import listed
 from draftproof.sim.target import plain_decode, prompt_token
 
 SHOWN = ("wrong", "died", "stuck")

@@ -8,8 +8,6 @@ from draftproof.gpu.draft_model.model import EAGER
 from draftproof.gpu.draft_model.model import Operations as DraftOperations
 from draftproof.gpu.operations import Eager, Operations
 
-KERNELS = ("eager", "triton")
-
 
 def operations(kernels: str, device: torch.device) -> Operations:
     """The worker's operations. Raises ValueError if Triton cannot serve this device here."""

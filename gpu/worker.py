@@ -113,7 +113,7 @@ class DSparkWorker(DraftWorker):
                 self.memory.restore(tensors)
 
     def attention_now(self) -> list[int]:
-        """What the attention is set up for at this moment, on the host."""
+        """Token rows that the attention is set up for at this moment, [B], on the host."""
         return list(self.attention.rows)
 
     @torch.inference_mode()

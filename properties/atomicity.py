@@ -12,10 +12,10 @@ from typing import Any
 from draftproof.properties.broken import broken, whose
 from draftproof.properties.relations import cut, idle, view
 from draftproof.reference.vocabulary import UNDONE, Batch, Config, StepResult, WorkerState
-from draftproof.sim.compare import listed
 from draftproof.sim.packing import isolated
 from draftproof.sim.players import MakeWorker, Player
 from draftproof.sim.run import Expected, Run
+from draftproof.sim.shapes import listed
 
 Sites = Counter[tuple[str, str]]
 """How often something was compared behind a fault, by its place and kind."""

@@ -13,11 +13,12 @@ from draftproof.properties.invariants import Invariants
 from draftproof.properties.planned import Plans
 from draftproof.properties.ranks import check_crossings, check_round
 from draftproof.reference.vocabulary import Collaborators, Config, StepResult
+from draftproof.sim.blame import alarm
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import Step
 from draftproof.sim.faults import LATE, Faults
 from draftproof.sim.guide import lend
-from draftproof.sim.lockstep import Checked, MakeWorker, Side, Watch, alarm, located
+from draftproof.sim.lockstep import Checked, MakeWorker, Side, Watch, located
 from draftproof.sim.players import Player
 from draftproof.sim.ranks import World
 from draftproof.sim.run import Crossed, Expected, Run
@@ -125,7 +126,7 @@ def _round(config: Config, ranks: Sequence[_Rank], steps: Sequence[Expected]) ->
     check_crossings(batches, [step.crossed for step in steps], config.num_stages)
     whole = True
     for number, (rank, step) in enumerate(zip(ranks, steps, strict=True)):
-        with of_rank(number), located(rank.run, step):
+        with of_rank(number), located(step):
             rank.watch(step)
             if rank.side is not None:
                 whole = rank.side.step(step) and whole

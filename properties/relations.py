@@ -25,9 +25,9 @@ from draftproof.reference.vocabulary import (
     Worker,
     WorkerState,
 )
-from draftproof.sim.compare import listed
 from draftproof.sim.packing import hidden_rows, isolated
 from draftproof.sim.run import Run
+from draftproof.sim.shapes import listed
 
 Choose = Callable[[Batch], Sequence[int]]
 """Which rows of a batch are served, by their index, contexts first; in this order."""

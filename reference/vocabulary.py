@@ -330,9 +330,10 @@ class Collaborators:
 class Worker(Protocol):
     """The door. A factory `make(config, device, collaborators, **options)` returns one.
 
-    With confidence scheduling it may also have `plan(batch) -> list[int]`, called between `prepare`
-    and `forward` of a planned step: the verify windows of its generations. Without it the worker is
-    told them in `forward`, and the report says so.
+    Two more methods are optional; without them the report says what was not checked:
+    `plan(batch) -> list[int]`, called between `prepare` and `forward` of a planned step: the verify
+    windows of its generations, which are else told in `forward`; `attention_now() -> list[int]`,
+    [B]: the token rows that its attention is set up for while it drafts (section 19).
     """
 
     def prepare(self, batch: Batch) -> None:

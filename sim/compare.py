@@ -16,8 +16,7 @@ from draftproof.reference.vocabulary import (
     WorkerState,
 )
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.shapes import PLANNED, RESULT, STATE, Shape, misshapen, nested
-from draftproof.sim.shapes import listed as listed
+from draftproof.sim.shapes import PLANNED, RESULT, STATE, Shape, listed, misshapen, nested
 
 SHOWN = tuple(WorkerState.__dataclass_fields__)
 """The fields of the state; an implementation that cannot show one leaves it None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
@@ -85,7 +86,10 @@ class Divergence(Exception):
 
 
 SHOWN_CALLS = 4
-OURS = ("lockstep.py", "contextlib.py")
+OURS = (
+    contextlib.__file__,
+    *(str(Path(__file__).with_name(name)) for name in ("lockstep.py", "blame.py")),
+)
 """Where an implementation is called from, and told that its time is over."""
 
 
@@ -93,6 +97,6 @@ def raised_at(error: BaseException | None) -> str:
     """The innermost calls in which an exception was raised, outermost first; "" if not known."""
     if error is None:
         return ""
-    calls = [(Path(call.filename).name, call) for call in extract_tb(error.__traceback__)]
-    told = [f"{name}:{call.lineno} in {call.name}" for name, call in calls if name not in OURS]
+    calls = [call for call in extract_tb(error.__traceback__) if call.filename not in OURS]
+    told = [f"{Path(call.filename).name}:{call.lineno} in {call.name}" for call in calls]
     return ", ".join(told[-SHOWN_CALLS:])

@@ -16,7 +16,7 @@ ASKED = ("stage", "sample")
 
 
 class Drafting:
-    """Asks the worker at each of those seams; a difference is told behind the step, since the
+    """Asks the worker at each seam of `ASKED`; a difference is told behind the step, since the
     worker may swallow what is raised at a seam.
 
     block: K.

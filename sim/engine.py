@@ -113,7 +113,7 @@ class Engine(Roster):
                 self.missing.append(request)
                 request.pause = max(request.pause, 1)
 
-    def failed(self, batch: Batch, prepared: bool = True) -> None:
+    def failed(self, batch: Batch, prepared: bool) -> None:
         """A forward failed: every admitted request fails, a warm-up's failure hurts nobody.
 
         prepared: whether `prepare` was passed.
@@ -227,8 +227,8 @@ class Engine(Roster):
             [self._last_token(view), *self._drafts(view, g, r)] for g, view in enumerate(decoding)
         ]
         seen = self._look(event, r, generations)
-        planned = seen is not None and seen.confidences is not None and not contexts
-        shape = self._shape(r, len(decoding), seen.budget if seen and planned else None)
+        planned = None if contexts or seen is None or seen.confidences is None else seen
+        shape = self._shape(r, len(decoding), planned.budget if planned else None)
         generations += dummies(self.config, IDLE_ID, not ready, r)
         replay = event.graph and shape is not None and not contexts
         if replay and shape is not None:
@@ -253,11 +253,11 @@ class Engine(Roster):
         )
         batch = assemble(self.config, rows)
         reserved = [self.lives[view.incarnation].reserved for view in ready]
-        if seen is None or not planned:
+        if planned is None:
             return self._feed(batch, reserved, seen)
-        self.unpacked = rows, reserved, seen
+        self.unpacked = rows, reserved, planned
         bucket = shape.tokens if replay and shape and shape.tokens else None
-        return replace(before_target(batch), verify_budget=seen.budget, verify_bucket=bucket)
+        return replace(before_target(batch), verify_budget=planned.budget, verify_bucket=bucket)
 
     def _look(self, event: Step, r: int, rows: Sequence[GenerationRow]) -> log.Look | None:
         """What the host makes of its snapshot; rows: those of the requests that decode."""

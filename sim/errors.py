@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MISSED = 6
+"""Exit code of a command that finds nothing wrong, but has not met all that it has to meet."""
+
 
 class DraftproofError(Exception):
     """Ends a command with one clear message and `exit_code`."""

@@ -61,6 +61,9 @@ def kinds_at(place: str) -> tuple[Kind, ...]:
 SITES = tuple((place, kind) for place in PLACES for kind in kinds_at(place))
 """Every fault there is."""
 
+REALS = ("target_logits", "target_probs")
+"""What a number that is not finite is put into, the first that the step has."""
+
 LATE = ("result", "late")
 """What is no fault of a step but told beside them: its result arrives when the next one is under
 way (`Step.late`)."""
@@ -153,7 +156,7 @@ def spoilt(batch: Batch, kind: Kind, vocab_size: int) -> tuple[Batch, Kind]:
     if kind == "length" and lens:
         g, wrong = step % len(lens), (0, -1, batch.draft_len + 2)[step % 3]
         return replace(batch, verify_lens=(*lens[:g], wrong, *lens[g + 1 :])), "length"
-    for name in () if kind == "token" and batch.target_tokens else _REALS:
+    for name in () if kind == "token" and batch.target_tokens else REALS:
         values = getattr(batch, name)
         if values:
             wrong_value = (float("nan"), float("inf"), float("-inf"))[step % 3]
@@ -161,9 +164,6 @@ def spoilt(batch: Batch, kind: Kind, vocab_size: int) -> tuple[Batch, Kind]:
             return replace(batch, **changed), "nan"
     tokens = (vocab_size, -1, 2**40)[step % 3]
     return replace(batch, target_tokens=_with(batch.target_tokens, step, tokens)), "token"
-
-
-_REALS = ("target_logits", "target_probs")
 
 
 def _with(values: array[Any], index: int, value: float) -> array[Any]:

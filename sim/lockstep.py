@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -19,6 +18,7 @@ from draftproof.reference.vocabulary import (
     Worker,
     WorkerState,
 )
+from draftproof.sim.blame import alarm, blamed
 from draftproof.sim.compare import (
     SHOWN,
     result_difference,
@@ -27,7 +27,7 @@ from draftproof.sim.compare import (
 )
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.drafting import ATTENTION, Drafting
-from draftproof.sim.errors import INJECTED, StepTimeout
+from draftproof.sim.errors import INJECTED
 from draftproof.sim.faults import LATE
 from draftproof.sim.guide import ENGINE, installed, lend
 from draftproof.sim.journal import Entry
@@ -86,7 +86,7 @@ def check(
     with alarm() if timeout else nullcontext():
         for expected in run.steps:
             alive()
-            with located(run, expected):
+            with located(expected):
                 for watch in watches:
                     watch.step(run.journal.entries[seen : expected.entries], expected.state)
                 seen = expected.entries
@@ -173,7 +173,7 @@ class Side:
             self._refuses(reason, self.worker.prepare, before_target(batch))
         warmup, answers = unanswerable(self.config)
         for reason, batch in answers:
-            with _blamed(self.timeout, "no exception"):
+            with blamed(self.timeout, "no exception"):
                 self.worker.prepare(before_target(warmup))
             self._refuses(reason, self.worker.forward, batch)
         if not last.unended:
@@ -183,7 +183,7 @@ class Side:
         """Run one step; None if the injected fault came through."""
         try:
             self.faults.at("start")
-            with _blamed(self.timeout, "no exception"):
+            with blamed(self.timeout, "no exception"):
                 self.worker.prepare(before_target(batch))
             if batch.verify_budget is not None:
                 self._plan(batch)
@@ -191,7 +191,7 @@ class Side:
             if self.faults.armed in ("hidden", "answer"):
                 self._unanswerable(batch)
                 return None
-            with _blamed(self.timeout, "no exception"):
+            with blamed(self.timeout, "no exception"):
                 result = self.worker.forward(batch)
         except INJECTED as error:
             if error is self.faults.first:
@@ -212,7 +212,7 @@ class Side:
         if plan is None:
             self.checked.not_checked.add(WINDOWS)
             return
-        with _blamed(self.timeout, "verify windows, one per generation"):
+        with blamed(self.timeout, "verify windows, one per generation"):
             difference = windows_difference(batch, plan(to_plan(batch)))
         if difference is not None:
             raise difference
@@ -228,7 +228,7 @@ class Side:
     def _refuses(self, reason: str, call: Callable[[Batch], object], batch: Batch) -> None:
         """What has to raise BatchError."""
         try:
-            with _blamed(self.timeout, f"BatchError, for {reason}"):
+            with blamed(self.timeout, f"BatchError, for {reason}"):
                 call(batch)
         except Divergence as divergence:
             if isinstance(divergence.__cause__, BatchError):
@@ -237,7 +237,7 @@ class Side:
         raise Divergence("exception", "BatchError", f"raised, for {reason}", "accepted")
 
     def _compare_results(self, batch: Batch, expected: StepResult, found: Any) -> None:
-        with _blamed(self.timeout, "a result as `StepResult` describes it"):
+        with blamed(self.timeout, "a result as `StepResult` describes it"):
             difference = result_difference(self.config, batch, expected, found)
         if difference is not None:
             raise difference
@@ -264,7 +264,7 @@ class Side:
 
     def _compare_states(self, expected: Expected) -> None:
         """After a failed step only the slots, until a prepare() that is not undone."""
-        with _blamed(self.timeout, "a state as `WorkerState` describes it"):
+        with blamed(self.timeout, "a state as `WorkerState` describes it"):
             state = self.worker.state()
             difference = state_difference(
                 self.config, expected.batch, expected.state, state, self.failed
@@ -284,49 +284,7 @@ def not_shown(config: Config, state: WorkerState) -> set[str]:
 
 
 @contextmanager
-def _blamed(timeout: float, wanted: str) -> Iterator[None]:
-    """Whatever goes wrong in here, or takes too long, is the implementation's doing."""
-    try:
-        if timeout:
-            signal.setitimer(signal.ITIMER_REAL, timeout)
-        yield
-    except INJECTED:
-        raise
-    except StepTimeout as error:
-        raise Divergence("hang", "timeout", f"a step within {timeout:g} s", "no answer") from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # that of a cancelled task or of a panic is no Exception
-        raise Divergence("exception", type(error).__name__, wanted, _text(error)) from error
-    finally:
-        if timeout:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _text(error: BaseException) -> str:
-    """What an exception says, as text that can be printed."""
-    try:
-        return str(error).encode("utf-8", "backslashreplace").decode()
-    except Exception:  # noqa: BLE001 - its own method fails
-        return "(an exception that cannot be told)"
-
-
-@contextmanager
-def alarm() -> Iterator[None]:
-    """When a timer runs out in here, StepTimeout is raised."""
-
-    def expired(signum: int, frame: object) -> None:
-        raise StepTimeout
-
-    previous = signal.signal(signal.SIGALRM, expired)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGALRM, previous)
-
-
-@contextmanager
-def located(run: Run, expected: Expected) -> Iterator[None]:
+def located(expected: Expected) -> Iterator[None]:
     """Say of a failure in which step and event it came, and whose it is."""
     try:
         yield

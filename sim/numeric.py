@@ -23,7 +23,6 @@ import numpy as np
 
 from draftproof.reference.numeric.model import Block, DraftModel
 from draftproof.reference.numeric.shape import Shape, random_weights
-from draftproof.sim.compare import listed
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.numeric_door import MakeNumericModel, NumericModel, NumericState, random_state
 from draftproof.sim.numeric_error import (
@@ -34,6 +33,7 @@ from draftproof.sim.numeric_error import (
     Array,
     ErrorAnalysis,
 )
+from draftproof.sim.shapes import listed
 
 MOST_NEAR_TIES = {"float32": 0.01, "bfloat16": 0.3}
 """The share of positions that may be near-ties; of their count, three standard deviations more.

@@ -34,11 +34,11 @@ from draftproof.fuzz.catalogue import CATALOGUE
 from draftproof.fuzz.cli import main
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Seeded
-from draftproof.sim.compare import listed
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import KINDS, AnyEvent
 from draftproof.sim.loading import load
 from draftproof.sim.run import replay
+from draftproof.sim.shapes import listed
 
 FIRST_DEFECT = next(iter(CATALOGUE))
 SHAPE_NAMES = tuple(f"W={window}, {requests} requests" for window, requests, _ in SHAPES)

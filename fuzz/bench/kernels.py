@@ -31,9 +31,9 @@ from draftproof.reference.vocabulary import (
     GenerationRow,
     Mode,
 )
-from draftproof.sim.compare import listed
 from draftproof.sim.loading import find, load
 from draftproof.sim.packing import hidden_rows
+from draftproof.sim.shapes import listed
 
 PART = "kernels"
 WORKER = "draftproof.gpu.measured:make"

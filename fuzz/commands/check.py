@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
 from itertools import count
 from time import perf_counter
 
+from draftproof.fuzz.amount import Amount, amount_of
 from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.collector import calm_collector
 from draftproof.fuzz.failures import examine, save_new
@@ -17,7 +17,6 @@ from draftproof.fuzz.summary import Summary
 from draftproof.fuzz.supervise import Beacon, goes_wrong_alone, supervised
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.errors import NoVerdict
 from draftproof.sim.files import check_writable
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import Checked
@@ -26,38 +25,12 @@ from draftproof.sim.traces import Trace
 
 TWICE_EVERY = 20
 """One case in so many is run twice, so that non-determinism is itself found."""
-DEFAULT_STEPS = 20_000
-
-
 NEW_PROCESS = 60.0
 """Seconds that a new process has to replay a shrunk trace."""
 OUTSIDE = (
     "nothing goes wrong in a new process: the implementation keeps something outside of its "
     "worker, so earlier cases matter; the same `draftproof check` shows it again"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """How much is to be checked; None: no such bound; least: steps that make a verdict."""
-
-    cases: int | None
-    steps: int | None
-    minutes: float | None
-    least: int
-
-    def reached(self, summary: Summary) -> bool:
-        """Whether everything asked for has been checked."""
-        bounds = ((self.cases, summary.cases), (self.steps, summary.steps))
-        return any(bound is not None and done >= bound for bound, done in bounds)
-
-    def late(self, seconds: float) -> bool:
-        """Whether time has run out."""
-        return self.minutes is not None and seconds >= 60 * self.minutes
-
-    def enough(self, summary: Summary) -> bool:
-        """Whether running out of time still leaves a verdict."""
-        return self.cases is None and self.steps is None and summary.steps >= self.least
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,10 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
     """The work itself, in the process that may die of it."""
-    bounds = arguments.examples, arguments.steps, arguments.minutes
-    if bounds == (None, None, None):
-        bounds = None, DEFAULT_STEPS, None
-    amount = Amount(*bounds, arguments.least)
+    amount = amount_of(arguments)
     check_writable(arguments.trace_dir)
     make = load(arguments.implementation, arguments.device, arguments.option)
     calm_collector()
@@ -82,15 +52,8 @@ def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
     summary, start = Summary(), perf_counter()
     told = start
     for index in count():
-        if amount.reached(summary):
+        if amount.over(summary.cases, summary.steps, perf_counter() - start):
             break
-        if amount.late(perf_counter() - start):
-            if amount.enough(summary):
-                break
-            raise NoVerdict(
-                f"no verdict: time ran out after {summary.steps:,} steps in "
-                f"{summary.cases:,} cases; give more --minutes"
-            )
         case = seeded_case(arguments.seed, index)
         trace = _trace(arguments, case)
         beacon.show(trace)

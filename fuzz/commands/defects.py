@@ -29,10 +29,8 @@ from draftproof.fuzz.measuring import (
 from draftproof.fuzz.rank_defects import RANK_CATALOGUE
 from draftproof.fuzz.rank_measuring import measure_ranks
 from draftproof.fuzz.reports import PLANTED
-from draftproof.sim.errors import UsageError
+from draftproof.sim.errors import MISSED, UsageError
 from draftproof.sim.files import check_writable, write_whole
-
-MISSED = 6
 
 
 def run(arguments: argparse.Namespace) -> int:

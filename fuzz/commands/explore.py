@@ -16,13 +16,11 @@ from draftproof.fuzz.report import failure_report
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.errors import UsageError
+from draftproof.sim.errors import MISSED, UsageError
 from draftproof.sim.events import FAULTS
 from draftproof.sim.files import check_writable
 from draftproof.sim.loading import load
 from draftproof.sim.traces import Trace
-
-MISSED = 6
 
 
 def run(arguments: argparse.Namespace) -> int:

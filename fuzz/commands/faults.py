@@ -17,14 +17,13 @@ from draftproof.fuzz.rank_measuring import measure_ranks
 from draftproof.fuzz.refused import refusals
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.errors import UsageError
+from draftproof.sim.errors import MISSED, UsageError
 from draftproof.sim.faults import LATE
 from draftproof.sim.files import check_all_writable, check_writable, write_whole
 from draftproof.sim.loading import load
 from draftproof.sim.ranks import World
 from draftproof.sim.traces import Trace
 
-MISSED = 6
 SEEDS = 2
 """Of every planted defect of ranks, for the page."""
 

@@ -19,11 +19,11 @@ from draftproof.fuzz.campaign.pool import DEATH, HANG, Pool
 from draftproof.fuzz.campaign.total import Total
 from draftproof.fuzz.coverage.catalogue import CATALOGUE
 from draftproof.fuzz.coverage.matrix import CELLS, page
-from draftproof.sim.errors import ImplementationError, NoVerdict, UsageError
+from draftproof.sim.errors import MISSED, ImplementationError, NoVerdict, UsageError
 from draftproof.sim.files import check_all_writable, write_whole
 from draftproof.sim.traces import Trace, decode, encode
 
-MISSED, NEVER_DONE = 6, 7
+NEVER_DONE = 7
 GOALS = {"every": CATALOGUE, "matrix": CELLS}
 LEAST_STEPS = 1_000
 """Steps below which `--minutes` alone gives no verdict."""

@@ -10,10 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
+from draftproof.fuzz.rank_cases import DISTURB
 from draftproof.sim.errors import ImplementationError
 from draftproof.sim.loading import load
 
-DISTURB = 6
 GRACE = 1.0
 """Seconds for the other ranks to say where they are, when one has hung or failed."""
 POLL = 0.05

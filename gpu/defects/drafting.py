@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from draftproof.gpu.constants import ramp
-from draftproof.gpu.defects.planning import _Repacked
+from draftproof.gpu.defects.bases import Repacked
 from draftproof.gpu.defects.planted import Planted
 from draftproof.gpu.inputs import Inputs
 from draftproof.gpu.operations import Verified
@@ -40,7 +40,7 @@ class BlocksOfEqualLength(Planted):
         return super()._draft(inputs, verified._replace(start=start))
 
 
-class FirstOffsetBeforeArray(_Repacked):
+class FirstOffsetBeforeArray(Repacked):
     """The first request's rows begin where the element before the first offset says: ROW-19."""
 
     def _read(self, batch: Batch) -> Inputs:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from draftproof.gpu.choosing import Chooser
-from draftproof.gpu.defects.guided import _Choosing
+from draftproof.gpu.defects.bases import Choosing
 from draftproof.gpu.guided import Matchers, Walkers
 from draftproof.gpu.inputs import Inputs
 from draftproof.gpu.operations import Verified
@@ -31,7 +31,7 @@ class _BegunAhead(Matchers):
         self.ahead[seq_slot] = 0
 
 
-class RollBackTooFar(_Choosing):
+class RollBackTooFar(Choosing):
     """What is to be taken back is counted from 1 for a new matcher: GRAM-3."""
 
     matchers_type = _BegunAhead
@@ -47,7 +47,7 @@ class _DeadEnds(Matchers):
         return masks
 
 
-class DeadEndNotCounted(_Choosing):
+class DeadEndNotCounted(Choosing):
     """The draft behind which nothing but the end may come is not counted as taken in: GRAM-4."""
 
     matchers_type = _DeadEnds
@@ -61,7 +61,7 @@ class _EndsUncounted(Matchers):
         return masks
 
 
-class FinishNotCounted(_Choosing):
+class FinishNotCounted(Choosing):
     """A draft that ends the text is taken in, but not counted as such: GRAM-12."""
 
     matchers_type = _EndsUncounted
@@ -80,7 +80,7 @@ class _OffAtPlaceholder(Chooser):
         return masks
 
 
-class MaskOffAtPlaceholder(_Choosing):
+class MaskOffAtPlaceholder(Choosing):
     """A draft that was not proposed switches the mask off, from its own row on: GRAM-5."""
 
     chooser_type = _OffAtPlaceholder
@@ -95,7 +95,7 @@ class _NeverBack(Chooser):
         return drafts
 
 
-class WalkNotTakenBack(_Choosing):
+class WalkNotTakenBack(Choosing):
     """The grammar has no way back from the first draft that was tried: GRAM-11."""
 
     chooser_type = _NeverBack
@@ -111,7 +111,7 @@ class _Rejected(Chooser):
         super().commit(batch, inputs, verified)
 
 
-class RejectedDraftCounted(_Choosing):
+class RejectedDraftCounted(Choosing):
     """Penalties saw the draft that was rejected, and it is not taken out again: PEN-4."""
 
     chooser_type = _Rejected

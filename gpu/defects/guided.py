@@ -7,30 +7,13 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from draftproof.gpu.choosing import Chooser
+from draftproof.gpu.defects.bases import Choosing
 from draftproof.gpu.defects.planted import Planted
 from draftproof.gpu.guided import Matchers
 from draftproof.gpu.inputs import Inputs
 from draftproof.gpu.operations import Verified
 from draftproof.gpu.penalties import Asked, count
-from draftproof.reference.vocabulary import UNDONE, Batch, Collaborators, StepResult
-
-
-class _Choosing(Planted):
-    """What the target's tokens are chosen by is of these classes."""
-
-    chooser_type: type[Chooser] = Chooser
-    matchers_type: type[Matchers] = Matchers
-
-    def _chooser(self, collaborators: Collaborators) -> Chooser:
-        guide, slots, vocab = (
-            collaborators.guide,
-            self.config.max_num_requests,
-            self.config.vocab_size,
-        )
-        chooser = self.chooser_type(guide, self.memory, slots, vocab)
-        chooser.matchers = self.matchers_type(guide, slots, vocab)
-        return chooser
-
+from draftproof.reference.vocabulary import UNDONE, Batch, StepResult
 
 # Matchers
 
@@ -41,7 +24,7 @@ class _NotRolledBack(Matchers):
         super().settle(seq_slot, tokens)
 
 
-class GrammarNotRolledBack(_Choosing):
+class GrammarNotRolledBack(Choosing):
     """Drafts that masks were made along stay taken in when they are rejected: GRAM-1."""
 
     matchers_type = _NotRolledBack
@@ -55,7 +38,7 @@ class _BonusLeftOut(Matchers):
             matcher.rollback(1)
 
 
-class GrammarWithoutBonus(_Choosing):
+class GrammarWithoutBonus(Choosing):
     """The grammar takes in what was accepted, but not the token behind it; no public report."""
 
     matchers_type = _BonusLeftOut
@@ -67,7 +50,7 @@ class _LateMasks(Matchers):
         return masks[:vocab] + masks[: len(drafts) * vocab]
 
 
-class MaskOfRowBefore(_Choosing):
+class MaskOfRowBefore(Choosing):
     """Every row behind a draft is masked as the row before it: what the draft changed is missed.
 
     No public report.
@@ -84,7 +67,7 @@ class _OffAtIllegal(Matchers):
         return masks
 
 
-class GuidanceOffAtIllegalDraft(_Choosing):
+class GuidanceOffAtIllegalDraft(Choosing):
     """A request whose draft was not allowed is not guided any more: GRAM-2."""
 
     matchers_type = _OffAtIllegal
@@ -99,7 +82,7 @@ class _ZeroStepFree(Chooser):
         return masks if batch.draft_len else None
 
 
-class ZeroStepUnmasked(_Choosing):
+class ZeroStepUnmasked(Choosing):
     """A step without drafts is not masked; no public report."""
 
     chooser_type = _ZeroStepFree
@@ -132,7 +115,7 @@ class _WarmUpRuns(Chooser):
         return super().masks(batch, inputs)
 
 
-class WarmUpMovesGrammar(_Choosing):
+class WarmUpMovesGrammar(Choosing):
     """A warm-up under the names of live requests takes its drafts into their grammars.
 
     No public report.
@@ -151,7 +134,7 @@ class _CountedTwice(Chooser):
         super().commit(batch, inputs, verified)
 
 
-class AcceptedCountedTwice(_Choosing):
+class AcceptedCountedTwice(Choosing):
     """An accepted draft is counted as a draft, and again as a new token; no public report."""
 
     chooser_type = _CountedTwice
@@ -168,7 +151,7 @@ class _BonusAlone(Chooser):
         count(counts, inputs.generation_seq_slots, last, one)
 
 
-class AcceptedNotCounted(_Choosing):
+class AcceptedNotCounted(Choosing):
     """Of the new tokens only the one behind the accepted drafts is counted: PEN-3."""
 
     chooser_type = _BonusAlone
@@ -182,7 +165,7 @@ class _OwnersMixed(Chooser):
         return super().choose(batch, inputs._replace(choice=choice._replace(asked=asked)))
 
 
-class PenaltiesOfOtherRows(_Choosing):
+class PenaltiesOfOtherRows(Choosing):
     """Penalties are looked up as if a batch began with its generations: PEN-5."""
 
     chooser_type = _OwnersMixed
@@ -197,7 +180,7 @@ class _Inherited(Chooser):
         prompt.logical_or_(before[1])
 
 
-class CountsInherited(_Choosing):
+class CountsInherited(Choosing):
     """A sequence slot is given out with the counts of its last owner; no public report."""
 
     chooser_type = _Inherited

@@ -6,30 +6,16 @@ import torch
 from torch import Tensor
 
 from draftproof.gpu.constants import ramp
+from draftproof.gpu.defects.bases import Repacked
 from draftproof.gpu.defects.planted import Planted
 from draftproof.gpu.inputs import Inputs
 from draftproof.gpu.operations import Verified
 from draftproof.gpu.planning import Ask, Planner
 from draftproof.gpu.ragged import fill_bucket
-from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, Collaborators, Config
+from draftproof.reference.vocabulary import Batch, Collaborators, Config
 
 
-class _Repacked(Planted):
-    """Reads the packed rows of a ragged step at offsets of its own."""
-
-    def _at(self, batch: Batch, inputs: Inputs, starts: Tensor) -> Inputs:
-        """The step with generation g's rows from `starts[g]` on, int64 [G]."""
-        arrays = self.inputs.arrays.device
-        contexts, tokens = len(batch.contexts), sum(row.length for row in batch.contexts)
-        rows = int(sum(batch.verify_lens or ()))
-        places = starts.unsqueeze(1) + ramp(1 + batch.draft_len, starts.device)
-        places = places.clamp(max=rows - 1)
-        hidden = arrays["hidden"].view(-1, ROW_COMPONENTS)[tokens:]
-        target = arrays["target_tokens"][contexts:]
-        return inputs._replace(target=target[places], hidden=hidden[places].to(inputs.hidden.dtype))
-
-
-class RowsStrided(_Repacked):
+class RowsStrided(Repacked):
     """Rows of a ragged step are taken to be 1 + K apart, whatever their windows: ROW-1, ROW-16."""
 
     def _read(self, batch: Batch) -> Inputs:
@@ -40,7 +26,7 @@ class RowsStrided(_Repacked):
         return self._at(batch, inputs, starts)
 
 
-class LayoutOfTheHost(_Repacked):
+class LayoutOfTheHost(Repacked):
     """Rows lie as if the host had shared them out evenly; windows are the device's: ROW-3, ROW-4.
 
     The total is right, so nothing leaves its array.

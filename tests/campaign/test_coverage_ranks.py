@@ -14,8 +14,8 @@ from draftproof.fuzz import fault_campaign
 from draftproof.fuzz.cli import main
 from draftproof.fuzz.coverage.catalogue import CATALOGUE
 from draftproof.fuzz.coverage.ranks import RANK_POINTS, rank_points
-from draftproof.fuzz.fault_campaign import DISTURB, Table, markdown
-from draftproof.fuzz.rank_cases import RANKS, seeded_world
+from draftproof.fuzz.fault_campaign import Table, markdown
+from draftproof.fuzz.rank_cases import DISTURB, RANKS, seeded_world
 from draftproof.fuzz.supervise import CHILD
 from draftproof.sim.events import Step, Submit, Warmup
 from draftproof.sim.rank_events import On, RankEvent, Together

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from batches import small
 from command import MODEL, draftproof
 
-from draftproof.fuzz.commands.check import Amount
-from draftproof.fuzz.summary import Summary
+from draftproof.fuzz.amount import Amount
 from draftproof.reference.config import checked
+from draftproof.sim.errors import NoVerdict
 from draftproof.sim.events import Step
 from draftproof.sim.traces import Trace, load, save
 
@@ -141,18 +142,29 @@ def test_time_that_runs_out_before_the_minimum_is_5(folder: Path) -> None:
 
 def test_time_alone_is_a_verdict_after_enough_steps() -> None:
     """If this fails, `--minutes` alone never gives a verdict, or gives one about nothing."""
-    some, many = Summary(cases=9, steps=999), Summary(cases=9, steps=1000)
-    assert not Amount(None, None, 1.0, 1000).enough(some)
-    assert Amount(None, None, 1.0, 1000).enough(many)
-    assert Amount(None, None, 1.0, some.steps).enough(some)
-    assert not Amount(None, 2000, 1.0, 1000).enough(many)
-    assert not Amount(10, None, 1.0, 1000).enough(many)
-    assert Amount(9, 10**9, None, 1000).reached(some)
-    assert Amount(None, 999, None, 1000).reached(some)
-    assert not Amount(None, None, 1.0, 1000).reached(many)
-    assert Amount(None, None, 1.0, 1000).late(60)
-    assert not Amount(None, None, 1.0, 1000).late(59.9)
-    assert not Amount(None, None, None, 1000).late(1e9)
+    timed = Amount(None, None, 1.0, 1000)
+    assert not timed.over(9, 10**6, 59.9)
+    assert timed.over(9, 1000, 60)
+    assert Amount(None, None, 1.0, 999).over(9, 999, 60)
+    assert Amount(9, 10**9, None, 1000).over(9, 0, 0)
+    assert Amount(None, 999, None, 1000).over(0, 999, 0)
+    assert not Amount(10, 1000, None, 1000).over(9, 999, 1e9)
+    for amount, steps in ((timed, 999), (replace(timed, steps=2000), 1000)):
+        with pytest.raises(NoVerdict, match=f"time ran out after {steps:,} steps in 9 cases"):
+            amount.over(9, steps, 60)
+    with pytest.raises(NoVerdict):
+        replace(timed, cases=10).over(9, 1000, 60)
+
+
+@pytest.mark.parametrize("ranks", [(), ("--ranks", 2)])
+def test_time_alone_ends_a_check_on_any_number_of_ranks(
+    folder: Path, ranks: tuple[object, ...]
+) -> None:
+    """If this fails, `--minutes` and `--least` mean something else for ranks, or nothing."""
+    words = ("check", "--implementation", MODEL, "--minutes", 0.01, "--least", 1, *ranks)
+    done = draftproof(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "no difference found in " in done.stdout
 
 
 def test_shrink_makes_a_failing_trace_minimal_and_leaves_it_alone(folder: Path) -> None:

@@ -7,20 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import batches
 import pytest
 import torch
+from batches import ctx, gen
 from device import DEVICE
 
 from draftproof.gpu.kernels.loading import prepare
 from draftproof.gpu.worker import DSparkWorker, make
-from draftproof.reference.vocabulary import (
-    PADDING_ID_BASE,
-    Batch,
-    Collaborators,
-    Config,
-    ContextRow,
-    GenerationRow,
-)
+from draftproof.reference.vocabulary import PADDING_ID_BASE, Batch, Collaborators, Config
 
 torch.set_num_threads(1)
 prepare(DEVICE)  # before anything imports triton
@@ -61,43 +56,21 @@ def make_batch(
     windows: tuple[int, ...] | None = None,
     **fields: Any,
 ) -> Batch:
-    """contexts: (id, incarnation, first position, length); generations: (id, incarnation,
-    position, n = tokens it gets), whose drafts are all 0; the target says 0, and 1 for the bonus.
+    """`batches.make_batch` in fewer words: contexts: (id, incarnation, first position, length);
+    generations: (id, incarnation, position, n = tokens it gets). The drafts of padding rows are 1.
     Sequence slots are batch indices, the scratch ones 4. fields: replace those of the batch.
     """
     rows = [*generations, *[(PADDING_ID_BASE - draft_len, 0, draft_len, 1)] * padding]
-    widths = windows or (1 + draft_len,) * len(rows)
-    spans = [(inc, first, length) for _, inc, first, length in contexts]
-    spans += [(inc, at, width) for (_, inc, at, _), width in zip(rows, widths, strict=True)]
-    hidden = [
-        digit
-        for inc, first, length in spans
-        for p in range(first, first + length)
-        for digit in (*divmod_low(inc), *divmod_low(p), *divmod_low(step), 0)
+    fed = [
+        gen(i, at, incarnation, seq_slot=min(4, len(contexts) + g), proposed=draft_len)
+        for g, (i, incarnation, at, _) in enumerate(rows)
     ]
-    answers = [[0] * (n - 1) + [1] * width for (*_, n), width in zip(rows, widths, strict=True)]
-    target = [token for answer, w in zip(answers, widths, strict=True) for token in answer[:w]]
-    settings: dict[str, Any] = {
-        "step": step,
-        "mode": "eager",
-        "draft_len": draft_len,
-        "contexts": tuple(
-            ContextRow(i, inc, b, first, length)
-            for b, (i, inc, first, length) in enumerate(contexts)
-        ),
-        "generations": tuple(
-            GenerationRow(i, inc, min(4, len(contexts) + g), at, draft_len)
-            for g, (i, inc, at, _) in enumerate(rows)
-        ),
-        "drafts": array("q", [0] * (len(generations) * draft_len) + [1] * (padding * draft_len)),
-        "target_tokens": array("q", [9] * len(contexts) + target),
-        "hidden": array("b", hidden),
-        "verify_lens": windows,
-    }
-    return Batch(**{**settings, **fields})
-
-
-def divmod_low(number: int) -> tuple[int, int]:
-    """Two base-128 digits, low first."""
-    high, low = divmod(number, 128)
-    return low, high % 128
+    drafts = [0] * (len(generations) * draft_len) + [1] * (padding * draft_len)
+    return batches.make_batch(
+        *(ctx(i, at, n, own, seq_slot=b) for b, (i, own, at, n) in enumerate(contexts)),
+        *fed,
+        r=draft_len,
+        counts=[n for *_, n in rows],
+        step=step,
+        **{"drafts": array("q", drafts), "verify_lens": windows, **fields},
+    )

@@ -15,8 +15,8 @@ from kernels.inputs import DRAFT_SIZES
 from draftproof.gpu import measured, worker
 from draftproof.gpu.draft_model.shape import weight_shapes
 from draftproof.reference.vocabulary import Batch, Collaborators, Config
-from draftproof.sim.compare import listed
 from draftproof.sim.packing import before_target, isolated, poison
+from draftproof.sim.shapes import listed
 
 
 def test_forward_finds_its_inputs_on_the_device(build: Callable[..., Batch]) -> None:

@@ -56,7 +56,9 @@ def test_a_mixed_step(build: Build, worker: Start) -> None:
     """If this fails, contexts and generations of one batch are mixed up."""
     ours = worker()
     run(ours, build(2, contexts=[(7, 1, 0, 3)]))
-    result = listed(run(ours, build(2, [(8, 2, 0, 2)], [(7, 1, 3, 2)], step=1)))
+    tokens = array("q", [9, 0, 1, 1])
+    batch = build(2, [(8, 2, 0, 2)], [(7, 1, 3, 2)], step=1, target_tokens=tokens)
+    result = listed(run(ours, batch))
     assert result["new_tokens"] == [[9, 0, 0], [0, 1, 0]]
     assert result["new_tokens_lens"] == [1, 2]
     assert result["next_draft_tokens"][0] == [0, 0]

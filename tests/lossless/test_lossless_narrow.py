@@ -23,8 +23,8 @@ from draftproof.reference.vocabulary import (
     StepResult,
     Worker,
 )
-from draftproof.sim.compare import listed
 from draftproof.sim.loading import load
+from draftproof.sim.shapes import listed
 
 V, D2T = 8, (5, 1, 7, 2)
 NARROW = small(use_rejection_sampling=True, vocab_size=V, d2t=D2T)

@@ -28,7 +28,7 @@ from draftproof.reference.vocabulary import (
     StepResult,
     Worker,
 )
-from draftproof.sim.compare import listed
+from draftproof.sim.shapes import listed
 
 V, K, P = 8, 3, 40
 CONFIG = small(use_rejection_sampling=True, vocab_size=V)

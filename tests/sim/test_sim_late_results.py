@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -86,6 +88,15 @@ def test_a_report_says_where_an_exception_was_raised_or_a_step_hung() -> None:
     (told,) = [line for line in hung.lines() if line.startswith("raised at")]
     assert told.endswith(" in forward")
     assert raised_at(None) == ""
+
+
+def test_a_file_that_is_called_like_one_of_ours_is_told(tmp_path: Path) -> None:
+    """If this fails, a worker in a file `lockstep.py` of its own hears nothing of its own lines."""
+    theirs = tmp_path / "lockstep.py"
+    theirs.write_text("raise IndexError\n")
+    with pytest.raises(IndexError) as info:
+        run_path(str(theirs))
+    assert raised_at(info.value).endswith(", lockstep.py:1 in <module>")
 
 
 class Array:
