@@ -192,9 +192,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS, help="to meet rare points in")
     arguments = parser.parse_args()
     path, most = arguments.save / "drivers.json", arguments.steps
+    if not path.is_file():
+        parser.error(f"{path} is missing: it keeps what the guided driver needed, which is gone")
+    then = json.loads(path.read_text())["then"]
     found = {d: seeds_that_find(d, range(DEFECT_SEEDS), DEFECT_STEPS) for d in DRIVERS}
     points = {d: contest(d, range(SEEDS), most) for d in DRIVERS}
-    then = json.loads(path.read_text())["then"]
     record = {"steps": most, "points": points, "defects": found, "then": then}
     write_whole((json.dumps(record, indent=1) + "\n").encode(), path)
     write_whole(markdown(record).encode(), arguments.save / "drivers.md")
