@@ -83,6 +83,7 @@ def test_a_step_runs_at_the_rate_of_the_next_measured_size() -> None:
     ("table", "expected"),
     [
         ([(9, 1.0)], [3, 2]),  # as much as there is, but what survives with probability 0
+        ([(7, 1.0), (9, 2.0)], [3, 2]),  # even if a step with it would be faster
         ([(2, 9.0), (9, 1.0)], [0, 0]),  # 2 tokens: 18 a second, 3: 2.75
         ([(3, 8.0), (9, 1.0)], [0, 1]),  # 3: 22, 4: 3.25
         ([(3, 4.0), (4, 3.0), (9, 3.0)], [0, 1]),  # 3: 11, 4: 9.75, never mind that 6: 11.25
