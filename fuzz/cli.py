@@ -9,6 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+from draftproof.fuzz.report import STEP_TIMEOUT
 from draftproof.fuzz.supervise import leave
 from draftproof.sim.errors import DraftproofError, NoVerdict
 
@@ -203,9 +204,9 @@ def _add_subject(
         parser.add_argument(
             "--step-timeout",
             type=_time,
-            default=60.0,
+            default=STEP_TIMEOUT,
             metavar="S",
-            help="a step may take so long (60)",
+            help=f"a step may take so long ({STEP_TIMEOUT:g})",
         )
     if traces:
         parser.add_argument(
@@ -249,7 +250,7 @@ def _time(text: str) -> float:
     with suppress(ValueError):
         if 0 < float(text) < 1e6:
             return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a time of more than 0")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time of more than 0 and below 1e6")
 
 
 if __name__ == "__main__":

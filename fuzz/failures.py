@@ -13,7 +13,7 @@ from time import monotonic
 import msgspec
 
 from draftproof.fuzz.cases import Subject
-from draftproof.fuzz.report import failure_report
+from draftproof.fuzz.report import STEP_TIMEOUT, failure_report
 from draftproof.fuzz.shrink import shrink
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
@@ -43,9 +43,9 @@ class Failure:
     late: bool = False
     tries: int = 1
 
-    def lines(self, path: Path | None) -> list[str]:
+    def lines(self, path: Path | None, step_timeout: float = STEP_TIMEOUT) -> list[str]:
         """The report."""
-        lines = failure_report(self.divergence, self.trace, path)
+        lines = failure_report(self.divergence, self.trace, path, step_timeout)
         lines.append(f"{'fails':<12} {self.fails} of {self.replays} replays")
         if self.events_before != len(self.trace.events):
             tries = f", with {self.tries} tries each" if self.tries > 1 else ""

@@ -34,5 +34,5 @@ def tell_failure(
     print(f"found a failure, saved as {save_new(whole, arguments.trace_dir, stem)}; shrinking")
     failure = examine(subject, trace, divergence)
     path = save_new(failure.trace, arguments.trace_dir, f"{stem}-minimal")
-    print("\n".join(failure.lines(path)))
+    print("\n".join(failure.lines(path, arguments.step_timeout)))
     return divergence.exit_code

@@ -134,12 +134,13 @@ def main(given: dict[str, Any]) -> int:
             (folder / f"report-{rank}").write_text(f"{error}\n")
             return 4
         faulthandler.cancel_dump_traceback_later()
-    (folder / f"counts-{rank}").write_text(json.dumps(counts))
+    told = {**counts, "refusal": given.get("refusal", "")}
+    (folder / f"counts-{rank}").write_text(json.dumps(told))
     return 0
 
 
 def _play_all(given: dict[str, Any], stack: TextIO, counts: dict[str, int]) -> None:
-    """Every case; its number is in `given` as long as it is under way."""
+    """Every case; its number is in `given` as long as it is under way, the last refusal too."""
     rank, ranks, patience = given["rank"], given["ranks"], given["patience"]
     faulthandler.dump_traceback_later(START + patience, file=stack)
     make = load(given["implementation"], given["device"], given["options"])
@@ -150,8 +151,9 @@ def _play_all(given: dict[str, Any], stack: TextIO, counts: dict[str, int]) -> N
         faulthandler.dump_traceback_later(patience, file=stack)
         try:
             steps, whole = play(world, peers, make)
-        except ConfigError:  # as the factories of all ranks do, so nobody waits
+        except ConfigError as error:  # as the factories of all ranks do, so nobody waits
             counts["refused"] += 1
+            given["refusal"] = str(error)
             continue
         counts["steps"] += steps
         counts["cut"] += not whole

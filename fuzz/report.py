@@ -12,6 +12,8 @@ from draftproof.sim.events import Event
 from draftproof.sim.traces import Trace
 
 LAST_EVENTS = 5
+STEP_TIMEOUT = 60.0
+"""Seconds that a step may take, unless somebody says."""
 
 
 def describe(event: Event) -> str:
@@ -32,7 +34,17 @@ def _shown(value: object) -> object:
     return f"({describe(value)})" if isinstance(value, Event) else value
 
 
-def failure_report(divergence: Divergence, trace: Trace, path: Path | None) -> list[str]:
+def replay_line(path: Path, oracle: str, step_timeout: float) -> str:
+    """The command that shows a failure again: a hang only with the time that it was given."""
+    command = f"draftproof replay {shlex.quote(str(path))}"
+    if oracle == "hang" and step_timeout != STEP_TIMEOUT:
+        command += f" --step-timeout {step_timeout:g}"
+    return f"{'replay':<12} {command}"
+
+
+def failure_report(
+    divergence: Divergence, trace: Trace, path: Path | None, step_timeout: float = STEP_TIMEOUT
+) -> list[str]:
     """Where, whose, expected, found, the last events, and the command that shows it again."""
     lines = divergence.lines()
     end = len(trace.events) if divergence.event is None else divergence.event + 1
@@ -42,5 +54,5 @@ def failure_report(divergence: Divergence, trace: Trace, path: Path | None) -> l
         lines.append(f"{label:<12} {i:>3} {describe(event)}")
     if path is not None:
         lines.append(f"{'trace':<12} {path} ({len(trace.events)} events)")
-        lines.append(f"{'replay':<12} draftproof replay {shlex.quote(str(path))}")
+        lines.append(replay_line(path, divergence.oracle, step_timeout))
     return lines

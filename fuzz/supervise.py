@@ -9,15 +9,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
+from types import FrameType
 from typing import NoReturn
 
 from draftproof.fuzz.failures import save_new
-from draftproof.sim.errors import ImplementationError
+from draftproof.sim.errors import ImplementationError, UsageError
 from draftproof.sim.traces import Trace, encode, load
 
 CHILD = "DRAFTPROOF_CHILD"
@@ -111,7 +112,8 @@ def supervised(
         path = Path(scratch) / "case.jsonl"
         command = [sys.executable, "-m", "draftproof.fuzz.cli", *arguments.argv]
         child = subprocess.Popen(command, env={**os.environ, CHILD: str(path)})
-        code = _wait(child)
+        with _ends_with_us(child):
+            code = _wait(child)
         if _verdict_path(path).exists():
             return int(_verdict_path(path).read_text())
         if code >= 0 and not _stack_path(path).exists():  # it closed its beacon
@@ -133,6 +135,24 @@ def goes_wrong_alone(trace: Path, seconds: float) -> bool:
     return done.returncode != 0
 
 
+@contextmanager
+def _ends_with_us(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Whoever ends the command (SIGTERM) ends its child as well, and the scratch folder goes."""
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        child.kill()
+        raise SystemExit(128 + signum)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _wait(child: subprocess.Popen[bytes]) -> int:
     interrupted = False
     while True:
@@ -150,8 +170,11 @@ def _post_mortem(directory: Path, path: Path, code: int) -> int:
     stack = _stack_path(path).read_text() if _stack_path(path).exists() else ""
     where = "before its first case"
     if path.exists():
-        saved = save_new(load(path), directory, "hang" if stack else "death")
-        where = f"in the case saved as {saved}"
+        try:
+            saved = save_new(load(path), directory, "hang" if stack else "death")
+            where = f"in the case saved as {saved}"
+        except UsageError as error:  # what happened is told all the same
+            where = f"in a case that cannot be saved: {error}"
     if stack:
         print(f"{stack}draftproof: the implementation hung {where}", file=sys.stderr)
         return 1

@@ -64,6 +64,8 @@ def check_all_writable(files: Iterable[Path | None]) -> None:
     for file in files:
         if file is not None:
             check_writable(file.parent)
+            if file.is_dir():
+                raise UsageError(f"{file}: cannot be written: it is a folder; name a file")
 
 
 def write_whole(data: bytes, path: Path) -> None:

@@ -35,7 +35,15 @@ def load(name: str, device: str = "cpu", options: Mapping[str, str] | None = Non
             raise ImplementationError(
                 f"implementation {name!r}: its factory raised {reason}"
             ) from error
-        _check_contract(name, worker)
+        try:
+            _check_contract(name, worker)
+        except (ImplementationError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # a property, or the contract itself, fails
+            reason = f"{type(error).__name__}: {error}"
+            raise ImplementationError(
+                f"implementation {name!r}: looking at its {type(worker).__name__} raised {reason}"
+            ) from error
         return worker
 
     return make
@@ -52,6 +60,10 @@ METHODS = {
 def _check_contract(name: str, worker: object) -> None:
     """The door's methods, and the contract of the worker's own base class if that brings one:
     `conforming`, a static method that raises TypeError for a worker that breaks it."""
+    if worker is None:
+        raise ImplementationError(
+            f"implementation {name!r}: its factory returned None: it has to return the worker"
+        )
     kind = type(worker).__name__
     for method, signature in METHODS.items():
         if not callable(getattr(worker, method, None)):

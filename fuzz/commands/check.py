@@ -112,7 +112,7 @@ def _tell_failure(
         return
     beacon.go_home()
     path = save_new(failure.trace, arguments.trace_dir, stem)
-    print("\n".join(failure.lines(path)), flush=True)
+    print("\n".join(failure.lines(path, arguments.step_timeout)), flush=True)
     surely = failure.fails == failure.replays and failure.divergence.oracle != "hang"
     if surely and not goes_wrong_alone(path, NEW_PROCESS):
         print(f"{'elsewhere':<12} {OUTSIDE}")

@@ -16,7 +16,7 @@ from draftproof.fuzz.report import failure_report
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.errors import MISSED, UsageError
+from draftproof.sim.errors import MISSED, ImplementationError, UsageError
 from draftproof.sim.events import FAULTS
 from draftproof.sim.files import check_writable
 from draftproof.sim.loading import load
@@ -43,7 +43,12 @@ def _explore(arguments: argparse.Namespace, beacon: Beacon) -> int:
     print(f"exploring {arguments.implementation} on {arguments.device}, states {names}", flush=True)
     start = perf_counter()
     search = Search(scope, subject, not arguments.all_names, show)
-    explored = search.go(lambda so_far: _progress(so_far, perf_counter() - start))
+    try:
+        explored = search.go(lambda so_far: _progress(so_far, perf_counter() - start))
+    except ConfigError as error:
+        raise ImplementationError(
+            f"the implementation does not support the configuration of this scope: {error}"
+        ) from error
     print("\n".join(_lines(explored)))
     if explored.failure is not None:
         return _tell_failure(arguments, scope, beacon, *explored.failure)
@@ -120,5 +125,5 @@ def _tell_failure(
     beacon.go_home()
     trace = _trace(arguments, scope, path)
     saved = save_new(trace, arguments.trace_dir, f"explored-{divergence.oracle}")
-    print("\n".join(failure_report(divergence, trace, saved)))
+    print("\n".join(failure_report(divergence, trace, saved, arguments.step_timeout)))
     return 1

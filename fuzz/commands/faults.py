@@ -37,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     check_writable(arguments.trace_dir)
     check_all_writable([arguments.write])
+    if arguments.write is not None and arguments.write.suffix != ".md":
+        raise UsageError(f"{arguments.write}: the page is Markdown: name it *.md")
     make = load(arguments.implementation, arguments.device, arguments.option)
     calm_collector()
     timeout = arguments.step_timeout
@@ -73,8 +75,6 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
 
 
 def _write(arguments: argparse.Namespace, table: Table) -> None:
-    if arguments.write.suffix != ".md":
-        raise UsageError(f"{arguments.write}: the page is Markdown: name it *.md")
     records = {n: measure_ranks(defect, range(SEEDS)) for n, defect in RANK_CATALOGUE.items()}
     command = f"draftproof faults --steps {arguments.steps} --seed {arguments.seed}"
     page = markdown(table, f"{command} --write {arguments.write}", records)

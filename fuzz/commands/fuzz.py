@@ -19,6 +19,7 @@ from draftproof.fuzz.campaign.pool import DEATH, HANG, Pool
 from draftproof.fuzz.campaign.total import Total
 from draftproof.fuzz.coverage.catalogue import CATALOGUE
 from draftproof.fuzz.coverage.matrix import CELLS, page
+from draftproof.fuzz.report import replay_line
 from draftproof.sim.errors import MISSED, ImplementationError, NoVerdict, UsageError
 from draftproof.sim.files import check_all_writable, write_whole
 from draftproof.sim.traces import Trace, decode, encode
@@ -61,7 +62,7 @@ class _Campaign:
             with self.pool as pool:
                 for message in pool.run(self._tasks()):
                     self.total.take(message)
-                    self._check_refused()
+                    self._check_refused(MOST_REFUSED)
                     self._progress()
                 failures = self._examined()
         finally:
@@ -112,9 +113,10 @@ class _Campaign:
                 return
             yield self._task(len(chunks) + index, first=index * CASES)
 
-    def _check_refused(self) -> None:
+    def _check_refused(self, least: int) -> None:
+        """Raises ImplementationError if so many configurations were refused, and none accepted."""
         refused = self.total.refused
-        if not self.total.coverage.cases and sum(refused.values()) >= MOST_REFUSED:
+        if not self.total.coverage.cases and sum(refused.values()) >= least:
             raise ImplementationError(
                 f"the factory refused each of {sum(refused.values())} configurations, "
                 f"for example with: {next(iter(refused))}"
@@ -156,7 +158,8 @@ class _Campaign:
         assert trace.failure is not None
         path = self.corpus.keep_failing(trace)
         oracle, field = trace.failure
-        return [f"{'found by':<12} {oracle}: {field}", f"{'replay':<12} draftproof replay {path}"]
+        again = replay_line(path, oracle, self.arguments.step_timeout)
+        return [f"{'found by':<12} {oracle}: {field}", again]
 
     def _distil(self) -> None:
         """Only traces stay that together cover everything. The new ones are kept first."""
@@ -174,6 +177,8 @@ class _Campaign:
 
     def _verdict(self, failures: list[list[str]]) -> int:
         total, arguments = self.total, self.arguments
+        if not failures and not self.interrupted:
+            self._check_refused(1)
         print("\n".join(total.lines()))
         if arguments.report is not None:
             record = json.dumps(total.coverage.record(), indent=1) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -81,7 +82,10 @@ def _tell(arguments: argparse.Namespace, codes: list[int | None], folder: Path) 
         steps, refused = sum(count["steps"] for count in counts), counts[0]["refused"]
         cases, cut = arguments.examples - refused, max(count["cut"] for count in counts)
         if not cases:
-            raise ImplementationError(f"the factory refused each of {refused} configurations")
+            raise ImplementationError(
+                f"the factory refused each of {refused} configurations, "
+                f"the last with: {counts[0]['refusal']}"
+            )
         print(f"{cases} cases, {steps:,} steps on {len(codes)} processes: they agree")
         if refused:
             print(f"{refused} cases that the factory refused")
@@ -89,11 +93,16 @@ def _tell(arguments: argparse.Namespace, codes: list[int | None], folder: Path) 
             print(f"{cut} cases ended at a fault whose seam the implementation never calls")
         return 0
     for rank, code in zip(ranks, codes, strict=True):
-        state = "hangs" if code is None else f"ended with {code}"
-        print(f"---- rank {rank} {state}")
+        print(f"---- rank {rank} {_ended(code)}")
         for name in ("report", "stack", "log"):
             print(_text(folder / f"{name}-{rank}"), end="")
     return 1
+
+
+def _ended(code: int | None) -> str:
+    if code is None:
+        return "hangs"
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
 
 
 def _text(path: Path) -> str:

@@ -24,5 +24,6 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
         tested = arguments.implementation or trace.implementation or "engine and model alone"
         print(f"{arguments.trace}: {len(trace.events)} events, nothing goes wrong ({tested})")
         return 0
-    print("\n".join(failure_report(divergence, trace, arguments.trace)))
+    report = failure_report(divergence, trace, arguments.trace, arguments.step_timeout)
+    print("\n".join(report))
     return divergence.exit_code

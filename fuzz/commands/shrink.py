@@ -8,7 +8,7 @@ from draftproof.fuzz.failures import examine
 from draftproof.fuzz.subjects import failure_of, subject_of
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.sim.errors import UsageError
-from draftproof.sim.files import check_writable
+from draftproof.sim.files import check_all_writable
 from draftproof.sim.traces import load, save
 
 
@@ -19,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     trace = load(arguments.trace)
-    check_writable(arguments.out.parent)
+    check_all_writable([arguments.out])
     subject = subject_of(trace, arguments, beacon)
     beacon.show(trace)
     divergence = failure_of(subject, trace)
@@ -28,5 +28,5 @@ def _run(arguments: argparse.Namespace, beacon: Beacon) -> int:
     failure = examine(subject, trace, divergence)
     beacon.go_home()
     save(failure.trace, arguments.out)
-    print("\n".join(failure.lines(arguments.out)))
+    print("\n".join(failure.lines(arguments.out, arguments.step_timeout)))
     return failure.divergence.exit_code

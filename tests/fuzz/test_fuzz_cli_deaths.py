@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -173,3 +174,21 @@ def test_ctrl_c_before_the_child_has_begun_is_not_a_death() -> None:
     for code in (0, 1, 5, -signal.SIGKILL):
         assert _wait(Child(2, code)) == code  # type: ignore[arg-type]  # all of Popen that is used
     assert _wait(Child(0, -signal.SIGINT)) == -signal.SIGINT  # type: ignore[arg-type]  # as above
+
+
+def test_whoever_ends_the_command_ends_its_process_too(folder: Path) -> None:
+    """If this fails, a check that a job manager ended goes on for hours, and nobody sees it."""
+    check = subprocess.Popen(
+        command("check", "--implementation", MODEL, "--steps", 10**9),
+        cwd=folder, env=clean(), text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert check.stdout is not None
+    try:
+        assert check.stdout.readline().startswith("checking ")
+        check.terminate()
+        check.communicate(timeout=30)  # its process would hold the pipe open
+        assert check.returncode == 128 + signal.SIGTERM
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(check.pid, signal.SIGKILL)

@@ -29,6 +29,7 @@ RECORDING = Path(__file__).parent.parent / "data" / "recordings" / "01000.jsonl"
         (("check", "--minutes", "nan"), "argument --minutes: 'nan' is not a time of more than 0"),
         (("check", "--step-timeout", "-1"), "--step-timeout: '-1' is not a time of more than 0"),
         (("check", "--minutes", "ten"), "argument --minutes: 'ten' is not a time of more than 0"),
+        (("check", "--minutes", "inf"), "'inf' is not a time of more than 0 and below 1e6"),
         (("check", "-o", "speed"), "argument -o: 'speed' is not KEY=VALUE"),
         (("check", "-o", "=high"), "argument -o: '=high' is not KEY=VALUE"),
         (("check", "--seed", "x"), "argument --seed: invalid int value: 'x'"),
@@ -87,10 +88,14 @@ def test_a_folder_that_cannot_be_written_is_2_before_any_work(folder: Path, belo
         ("faults", "--write", "faulty.py/faults.md"),
         ("defects", "--save", "faulty.py/docs"),
         ("defects", "--traces", "faulty.py/traces"),
+        ("fuzz", "--minutes", "600", "--report", "."),
+        ("fuzz", "--minutes", "600", "--matrix", ".."),
+        ("shrink", "t.jsonl", "--out", "."),
     ],
 )
 def test_so_is_whatever_else_is_written_in_the_end(folder: Path, words: tuple[str, ...]) -> None:
     """If this fails, an hour's table is lost, since nobody looked whether it could be kept."""
+    save(Trace(checked(small()), (Step(),)), folder / "t.jsonl")
     assert ": cannot be written: " in sentence(folder, 2, *words)
 
 
@@ -142,6 +147,25 @@ def test_an_implementation_that_supports_nothing_is_4(folder: Path) -> None:
     assert said == (
         "the factory refused each of 100 configurations, the last with: no window of this size"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("fuzz", "--cases", "16"), "the factory refused each of 16 configurations, for example"),
+        (("explore", "--events", "1"), "does not support the configuration of this scope: no win"),
+    ],
+)
+def test_so_is_one_in_a_short_campaign(folder: Path, words: tuple[str, ...], message: str) -> None:
+    """If this fails, "no difference found" is said where nothing was run, or a traceback."""
+    said = sentence(folder, 4, *words, "--implementation", "faulty.py:RefusesEverything")
+    assert message in said
+
+
+def test_a_page_of_faults_that_is_no_markdown_is_refused_first(folder: Path) -> None:
+    """If this fails, half an hour's table is lost for its name."""
+    said = sentence(folder, 2, "faults", "--write", "faults.txt")
+    assert said == "faults.txt: the page is Markdown: name it *.md"
 
 
 def test_a_trace_that_the_implementation_refuses_is_4(folder: Path) -> None:

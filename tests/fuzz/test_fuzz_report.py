@@ -108,3 +108,12 @@ def test_the_command_can_be_pasted_into_a_shell() -> None:
         "trace        my traces/it's.jsonl (8 events)",
         """replay       draftproof replay 'my traces/it'"'"'s.jsonl'""",
     ]
+
+
+def test_a_hang_is_shown_again_in_the_time_it_was_given() -> None:
+    """If this fails, the printed command finds nothing wrong in a step that only was too slow."""
+    path = Path("t.jsonl")
+    lines = failure_report(Divergence("hang", "timeout"), TRACE, path, 0.5)
+    assert lines[-1] == "replay       draftproof replay t.jsonl --step-timeout 0.5"
+    lines = failure_report(Divergence("comparison", "slots"), TRACE, path, 0.5)
+    assert lines[-1] == "replay       draftproof replay t.jsonl"

@@ -87,12 +87,17 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ("def make(): ...", "its factory raised TypeError: "),
         ("def make(*a): raise RuntimeError('no GPU here')", "its factory raised RuntimeError: no"),
         ("def make(*a): raise SystemExit(3)", "its factory raised SystemExit: 3"),
-        ("def make(*a): return None", "NoneType has no method prepare()"),
+        ("def make(*a): return None", "its factory returned None: it has to return"),
         ("class make:\n def __init__(s, *a): ...\n def prepare(s, b): ...", "make has no method f"),
         (
             "class make:\n def __init__(s, *a): ...\n def prepare(s, b): ...\n"
             " def forward(s, b): ...\n state = 3",
             "make has no method state()",
+        ),
+        (
+            "class make:\n def __init__(s, *a): ...\n @property\n"
+            " def prepare(s): raise OSError('no')",
+            "looking at its make raised OSError: no",
         ),
     ],
 )
