@@ -46,8 +46,12 @@ FAMILY = 1e-6
 LAW = ("single", "pairs", "grown")
 """The tests of the output's law; the others are of how often drafts pass."""
 
-DEFECTS = tuple(d for d in CATALOGUE.values() if ".sampling:" in (d.implementation or ""))
-"""The planted defects that change the law of the output."""
+DEFECTS = tuple(
+    d
+    for d in CATALOGUE.values()
+    if ".sampling:" in (d.implementation or "") and d.name != "half-precision"
+)
+"""The planted defects that change the law of the output; rounding changes it by too little."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,19 +26,6 @@ def explore(scope: Scope, implementation: str | None, symmetry: bool = True) -> 
     return Search(scope, Subject(make), symmetry).go()
 
 
-@pytest.mark.timeout(900)
-def test_the_whole_scope_of_ci() -> None:
-    """If this fails, the worker is wrong in some short schedule, or the scope has changed.
-
-    Two requests and slots, K = 2, W = 3, every r, every way to accept, cancels, a fault before the
-    drafter, everybody in each batch, sequences of up to six moves.
-    """
-    explored = explore(Scope(), TORCH)
-    assert explored.failure is None
-    assert explored.levels == [1, 1, 6, 35, 193, 1198, 7929]
-    assert (explored.edges, explored.states, explored.model_states) == (15329, 9363, 4922)
-
-
 @pytest.mark.parametrize(
     ("symmetry", "levels", "edges", "states", "model_states"),
     [
