@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from draftproof.properties.broken import broken, whose
+from draftproof.properties.broken import broken
 from draftproof.properties.relations import cut, idle, view
 from draftproof.reference.vocabulary import UNDONE, Batch, Config, StepResult, WorkerState
 from draftproof.sim.packing import isolated
@@ -119,8 +119,8 @@ def _later(new: Player, steps: Iterable[tuple[Expected, Seen]], known: set[int])
 def _same(batch: Batch, b: int, wanted: dict[str, Any], got: dict[str, Any]) -> None:
     for name, value in wanted.items():
         if got.get(name) != value:
-            where = {"step": batch.step, "row": b, **whose(batch.rows[b])}
-            broken("I19", f"{name}, as of a new worker: {value}", got.get(name), **where)
+            told = f"{name}, as of a new worker: {value}"
+            broken("I19", told, got.get(name), step=batch.step, row=b, of=batch.rows[b])
 
 
 Side = tuple[StepResult | None, Player]

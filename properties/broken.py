@@ -7,13 +7,6 @@ from typing import Any, NoReturn, Protocol
 from draftproof.sim.divergence import Divergence, Oracle
 
 
-def broken(
-    invariant: str, expected: Any, found: Any, oracle: Oracle = "invariant", **where: Any
-) -> NoReturn:
-    """Raise the Divergence of a broken invariant; `where` names fields of it."""
-    raise Divergence(oracle, invariant, expected, found, **where)
-
-
 class OfRequest(Protocol):
     """A row of a batch, an entry of the journal, a life."""
 
@@ -26,6 +19,18 @@ class OfRequest(Protocol):
         """Which life of it."""
 
 
-def whose(one: OfRequest) -> dict[str, Any]:
-    """Which request something belongs to, as fields of a Divergence."""
-    return {"request": one.request_id, "incarnation": one.incarnation}
+def broken(
+    invariant: str,
+    expected: Any,
+    found: Any,
+    oracle: Oracle = "invariant",
+    of: OfRequest | None = None,
+    **where: Any,
+) -> NoReturn:
+    """Raise the Divergence of a broken invariant.
+
+    of: whose request it is, if it is one's; `where` names further fields of the Divergence.
+    """
+    if of is not None:
+        where |= {"request": of.request_id, "incarnation": of.incarnation}
+    raise Divergence(oracle, invariant, expected, found, **where)

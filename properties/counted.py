@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 
 from draftproof.properties.broken import broken
 from draftproof.reference.vocabulary import UNDONE, Batch
@@ -13,6 +13,8 @@ from draftproof.sim.statistics import Counts, Statistics
 Kind = tuple[int, int, int, int]
 """One result: drafts of its own, those that had a row, tokens answered, tokens handed out. A prompt
 that is through has one too, without drafts."""
+
+COUNTED = tuple(field.name for field in fields(Counts))
 
 
 class Counted:
@@ -135,10 +137,10 @@ def i20_statistics(wanted: Statistics, found: Statistics) -> None:
 
 def i20_counts(wanted: Counts, found: Counts, incarnation: int | None) -> None:
     """The same numbers, each by its name."""
-    told = asdict(wanted)
-    for name, value in asdict(found).items():
-        if value != told[name]:
-            broken("I20", f"{name}: {told[name]}", value, incarnation=incarnation)
+    for name in COUNTED if found != wanted else ():
+        told, value = getattr(wanted, name), getattr(found, name)
+        if value != told:
+            broken("I20", f"{name}: {told}", value, incarnation=incarnation)
 
 
 def _number(whose: object) -> int | None:

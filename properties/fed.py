@@ -5,7 +5,7 @@ I4, I5, I8, I9, I10, I13, I14, I17, I18, I19.
 
 from __future__ import annotations
 
-from draftproof.properties.broken import broken, whose
+from draftproof.properties.broken import broken
 from draftproof.properties.guided import check_told, grammar, sizes
 from draftproof.properties.history import History, Life
 from draftproof.properties.windows import captured_shape
@@ -28,12 +28,11 @@ from draftproof.sim.target import seed, uniform
 
 def check_submission(history: History, entry: Submitted) -> None:
     """A new life, under an id that nobody alive has."""
-    where = whose(entry)
     if entry.incarnation in history.lives:
-        broken("I13", "a new incarnation", entry.incarnation, **where)
+        broken("I13", "a new incarnation", entry.incarnation, of=entry)
     holder = history.lives.get(history.holders.get(entry.request_id, 0))
     if holder is not None and holder.over is None:
-        broken("I13", "an id that is free", f"that of incarnation {holder.incarnation}", **where)
+        broken("I13", "an id that is free", f"that of incarnation {holder.incarnation}", of=entry)
     history.holders[entry.request_id] = entry.incarnation
     history.lives[entry.incarnation] = life = Life.of(entry)
     if history.config.target_logits and grammar(life):
@@ -184,22 +183,22 @@ def i13_delivered(history: History) -> None:
         life = history.lives[incarnation]
         if tokens and life.over is None:
             told = f"the result of step {step}: {tokens}"
-            broken("I13", told, "no delivery", **whose(life))
+            broken("I13", told, "no delivery", of=life)
     history.withheld()
 
 
 def i13_alive(row: ContextRow | GenerationRow, life: Life) -> None:
     """Only a live incarnation is fed, under the id and by the rule that it came with."""
     if row.request_id != life.request_id:
-        broken("I13", f"request {life.request_id}", row.request_id, **whose(row))
+        broken("I13", f"request {life.request_id}", row.request_id, of=row)
     if life.over is not None:
-        broken("I13", "a live request", f"one that {life.over}", **whose(row))
+        broken("I13", "a live request", f"one that {life.over}", of=row)
     if life.ended:
-        broken("I14", "a request that goes on", life.output, **whose(row))
+        broken("I14", "a request that goes on", life.output, of=row)
     if life.lost:
-        broken("I19", "a request no step of which failed", "another step of it", **whose(row))
+        broken("I19", "a request no step of which failed", "another step of it", of=row)
     if row.greedy == life.sampled:
-        broken("I8", f"greedy: {not life.sampled}", row.greedy, **whose(row))
+        broken("I8", f"greedy: {not life.sampled}", row.greedy, of=row)
 
 
 def i5_position(history: History, row: ContextRow | GenerationRow, life: Life) -> None:
@@ -211,13 +210,13 @@ def i5_position(history: History, row: ContextRow | GenerationRow, life: Life) -
     if isinstance(row, ContextRow):
         end = row.first_position + row.length
         if row.first_position != life.next_position:
-            broken("I4", life.next_position, row.first_position, **whose(row))
+            broken("I4", life.next_position, row.first_position, of=row)
         if end > life.length:
-            broken("I4", f"a chunk within {life.length}", end, **whose(row))
+            broken("I4", f"a chunk within {life.length}", end, of=row)
     elif row.position != life.next_position:
-        broken("I5", life.next_position, row.position, **whose(row))
+        broken("I5", life.next_position, row.position, of=row)
     elif row.position != anchor:
-        broken("I4", anchor, row.position, **whose(row))
+        broken("I4", anchor, row.position, of=row)
 
 
 def i17_reserved(
@@ -232,7 +231,7 @@ def i17_reserved(
     if life.incarnation in history.undelivered and isinstance(row, GenerationRow):
         most = max(furthest, furthest - history.ahead(life) + history.config.max_draft_len + 1)
     if reserved is None or not furthest <= reserved <= most:
-        broken("I17", f"{furthest}..{most} rows", reserved, row=b, **whose(row))
+        broken("I17", f"{furthest}..{most} rows", reserved, row=b, of=row)
 
 
 def i18_drafts(history: History) -> None:
@@ -244,15 +243,15 @@ def i18_drafts(history: History) -> None:
         assert isinstance(row, GenerationRow)
         wanted = life.drafts[:r]
         if row.proposed != len(wanted):
-            broken("I18", f"{len(wanted)} proposed", row.proposed, row=b, **whose(row))
+            broken("I18", f"{len(wanted)} proposed", row.proposed, row=b, of=row)
         if wanted and row.seq_slot != life.seq_slot:
             found = f"those of {row.seq_slot}"
-            broken("I18", f"p rows of {life.seq_slot}", found, row=b, **whose(row))
+            broken("I18", f"p rows of {life.seq_slot}", found, row=b, of=row)
         base = (b - contexts) * r
         drafts = batch.drafts[base : base + r].tolist()
         wanted += [0] * (r - len(wanted))
         if drafts != wanted:
-            broken("I18", wanted, drafts, row=b, **whose(row))
+            broken("I18", wanted, drafts, row=b, of=row)
 
 
 def i10_seeds(history: History) -> None:
@@ -261,7 +260,7 @@ def i10_seeds(history: History) -> None:
     for b, row, life in history.real[len(history.batch.contexts) :]:
         wanted = seed(life.incarnation)
         if isinstance(row, GenerationRow) and row.seed != wanted:
-            broken("I10", f"seed {wanted}", row.seed, row=b, **whose(row))
+            broken("I10", f"seed {wanted}", row.seed, row=b, of=row)
 
 
 def i10_numbers(config: Config, batch: Batch) -> None:
@@ -279,4 +278,4 @@ def i10_numbers(config: Config, batch: Batch) -> None:
             purpose, count = wanted
             numbers = [uniform(own, p + i, purpose) for i in range(count)]
             if found.tolist() != numbers:
-                broken("I10", f"to {name}: {numbers}", found.tolist(), **whose(row))
+                broken("I10", f"to {name}: {numbers}", found.tolist(), of=row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from draftproof.properties.broken import broken, whose
+from draftproof.properties.broken import broken
 from draftproof.properties.history import History, Life
 from draftproof.reference.vocabulary import Batch, ContextRow, GenerationRow, WorkerState
 from draftproof.sim.grammars import GRAMMARS, moves
@@ -23,19 +23,18 @@ def check_told(history: History) -> None:
     batch, v, first = history.batch, history.config.vocab_size, 0
     assert batch is not None and batch.prompt_tokens is not None
     for b, row, life in history.real:
-        where = {"row": b, **whose(row)}
         end = _last_position(row) + 1
         if isinstance(row, ContextRow) and row.last != (end == life.length):
-            broken("I16", f"last: {not row.last}", row.last, **where)
+            broken("I16", f"last: {not row.last}", row.last, row=b, of=row)
         if row.grammar != grammar(life):
-            broken("I15", f"grammar {grammar(life)}", row.grammar, **where)
+            broken("I15", f"grammar {grammar(life)}", row.grammar, row=b, of=row)
         if row.penalties != PENALTIES[life.penalties % len(PENALTIES)]:
-            broken("I16", f"penalties {life.penalties}", row.penalties, **where)
+            broken("I16", f"penalties {life.penalties}", row.penalties, row=b, of=row)
         untold = range(life.told, min(end, life.prompt))
         wanted = [prompt_token(life.incarnation, position, v) for position in untold]
         found = batch.prompt_tokens[first : first + row.told].tolist()
         if found != wanted:
-            broken("I16", f"told: {wanted}", found, **where)
+            broken("I16", f"told: {wanted}", found, row=b, of=row)
         life.told += len(wanted)
         life.seen.update(wanted)
         first += len(wanted)
@@ -59,7 +58,7 @@ def check_chosen(history: History, b: int, logit_row: int, tokens: list[int]) ->
         output = [*before, *tokens[:i]]
         wanted = plain_choice(logits, output, life)
         if token != wanted:
-            broken("I7", f"the target's {wanted}", token, row=b, position=i, **whose(row))
+            broken("I7", f"the target's {wanted}", token, row=b, position=i, of=row)
 
 
 def plain_choice(logits: Sequence[float], output: Sequence[int], life: Life | None) -> int:
@@ -95,18 +94,35 @@ def check_sequences(history: History, state: WorkerState) -> None:
     """Matchers and counts stand at what is committed, no token missing or seen twice."""
     v = history.config.vocab_size
     for _, row, life in history.real:
-        where = {"slot": row.seq_slot, **whose(row)}
         _, tokens = history.undelivered.get(life.incarnation, (0, []))
         output = [*life.committed, *tokens]
         counts = [output.count(token) for token in range(v)]
         seen = [int(token in life.seen) for token in range(v)]
         if state.token_counts is not None and state.token_counts[row.seq_slot] != counts:
-            broken("I16", f"counts {counts}", state.token_counts[row.seq_slot], **where)
+            broken(
+                "I16",
+                f"counts {counts}",
+                state.token_counts[row.seq_slot],
+                slot=row.seq_slot,
+                of=row,
+            )
         if state.prompt_seen is not None and state.prompt_seen[row.seq_slot] != seen:
-            broken("I16", f"of the prompt {seen}", state.prompt_seen[row.seq_slot], **where)
+            broken(
+                "I16",
+                f"of the prompt {seen}",
+                state.prompt_seen[row.seq_slot],
+                slot=row.seq_slot,
+                of=row,
+            )
         depth = len(output) if grammar(life) else None
         if state.grammar_depth is not None and state.grammar_depth[row.seq_slot] != depth:
-            broken("I15", f"depth {depth}", state.grammar_depth[row.seq_slot], **where)
+            broken(
+                "I15",
+                f"depth {depth}",
+                state.grammar_depth[row.seq_slot],
+                slot=row.seq_slot,
+                of=row,
+            )
 
 
 def sizes(batch: Batch, rows: int, vocab_size: int) -> dict[str, int]:

@@ -83,12 +83,18 @@ class Life:
         """Its output has reached the limit or the stop token."""
         return len(self.output) >= self.limit or self.output[-1:] == [self.stop]
 
-    def fed(self, config: Config, end: int, rows: list[Frames], fresh: bool) -> None:
-        """These rows, given for each stage, were fed and are committed, up to position end - 1."""
+    def fed(
+        self, config: Config, rows: list[Frames], first: int, count: int, end: int, fresh: bool
+    ) -> None:
+        """So many rows, given for each stage, were fed and are committed, up to position end - 1.
+
+        first: the first of them; the rows of other requests stand around them.
+        """
         self.admitted = fresh
         kept = [Frames()] * config.num_stages if fresh else self.stages
         self.stages = [
-            before.then(more, config.window_size) for before, more in zip(kept, rows, strict=True)
+            before.then(more, first, count, config.window_size)
+            for before, more in zip(kept, rows, strict=True)
         ]
         self.last_frame = self.next_position = end
 
@@ -104,10 +110,12 @@ def tagged(row: ContextRow | GenerationRow, width: int, step: int) -> bytes:
     """
     first = row.first_position if isinstance(row, ContextRow) else row.position
     own, rest = two(row.incarnation), two(step) + b"\0"
-    return b"".join([own + two(position) + rest for position in range(first, first + width)])
+    start = first % (128 * 128)
+    positions = DIGITS[start : start + width]
+    return own + (rest + own).join(positions) + rest if positions else b""
 
 
-DIGITS = [bytes((low, high)) for high in range(128) for low in range(128)]
+DIGITS = [bytes((low, high)) for high in range(128) for low in range(128)] * 2
 
 
 def two(number: int) -> bytes:
@@ -210,7 +218,7 @@ class History:
                     tokens = []
             else:
                 end, kept = row.position + n, n
-            life.fed(self.config, end, [rows.part(firsts[b], kept) for rows in stages], fresh)
+            life.fed(self.config, stages, firsts[b], kept, end, fresh)
             life.drafts = list(result.next_draft_tokens[b]) if tokens else []
             life.seq_slot = row.seq_slot
             self.undelivered[life.incarnation] = (batch.step, tokens)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, isnan
 
-from draftproof.properties.broken import broken, whose
+from draftproof.properties.broken import broken
 from draftproof.properties.windows import LEAST, allotted, captured_shape, limits, padded, survivals
 from draftproof.reference.vocabulary import (
     NEUTRAL_LOGIT,
@@ -142,7 +142,7 @@ class Plans:
         scales = temperatures or [1.0] * k
         wanted = [1 / (1 + exp(-x / t)) for x, t in zip(logits, scales, strict=True)]
         if not all(abs(x - y) <= LAST_BIT for x, y in zip(wanted, found, strict=True)):
-            broken(what, f"confidences {wanted}", list(found), **whose(row))
+            broken(what, f"confidences {wanted}", list(found), of=row)
 
     def _budget(self, event: Step, found: int, rows: Sequence[Row]) -> None:
         """A fixed budget, else the smallest of the best ones, else what was asked for."""
@@ -215,7 +215,7 @@ class Plans:
             own = flat[-k:] if known is None else flat[known * k : (known + 1) * k]
             if event.broken and g == 0 and known is not None:
                 if not all(map(isnan, own)):
-                    broken("confidences", "a row of NaN", own, **whose(row))
+                    broken("confidences", "a row of NaN", own, of=row)
                 known, own = None, flat[-k:]
             logits = newest.logits[row.incarnation] if newest and known is not None else None
             self._confidences("confidences", row, logits, own)

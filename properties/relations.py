@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
-from draftproof.properties.broken import broken, whose
+from draftproof.properties.broken import broken
 from draftproof.reference.vocabulary import (
     IDLE_ID,
     ROW_COMPONENTS,
@@ -146,8 +146,8 @@ def check_rows(run: Run, worker: Worker, choose: Choose, seq_slot: int | None = 
             got = view(run.config, other, i, found, state)
             for name in wanted:
                 if name in got and wanted[name] != got[name]:
-                    where = {"step": batch.step, "row": b, **whose(batch.rows[b])}
-                    broken("I10", f"{name}: {wanted[name]}", got[name], **where)
+                    told, of = f"{name}: {wanted[name]}", batch.rows[b]
+                    broken("I10", told, got[name], step=batch.step, row=b, of=of)
         compared += len(rows)
     return compared
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from draftproof.properties.broken import broken, whose
+from draftproof.properties.broken import broken
 from draftproof.properties.guided import check_sequences
 from draftproof.properties.history import History, RealRow
 from draftproof.reference.vocabulary import NEUTRAL_LOGIT, Config, ContextRow, WorkerState
@@ -24,11 +24,10 @@ def check_state(history: History, state: WorkerState) -> None:
     for real in history.real:
         _, row, life = real
         slot = state.slots[row.request_id]
-        where = {"slot": slot, **whose(row)}
-        i4_counters(real, state, slot, where)
-        i3_window(real, state, slot, where)
+        i4_counters(real, state, slot)
+        i3_window(real, state, slot)
         if life.admitted:
-            i2_admission(history, real, state, slot, where)
+            i2_admission(history, real, state, slot)
     if history.config.target_logits:
         check_sequences(history, state)
 
@@ -61,7 +60,7 @@ def i1_rows(history: History, state: WorkerState) -> None:
             wanted[b] = state.slots[row.request_id]
     for b, row in enumerate(batch.rows):
         if state.batch_to_slot[b] != wanted[b]:
-            broken("I1", f"slot {wanted[b]}", state.batch_to_slot[b], row=b, **whose(row))
+            broken("I1", f"slot {wanted[b]}", state.batch_to_slot[b], row=b, of=row)
 
 
 def i2_free(config: Config, state: WorkerState) -> None:
@@ -74,43 +73,41 @@ def i2_free(config: Config, state: WorkerState) -> None:
                 broken("I2", f"{name} {wanted}", values[slot], slot=slot)
 
 
-def i2_admission(
-    history: History, real: RealRow, state: WorkerState, slot: int, where: dict[str, Any]
-) -> None:
+def i2_admission(history: History, real: RealRow, state: WorkerState, slot: int) -> None:
     """Nothing is known about the confidence of a request that was admitted and has not drafted."""
-    batch, (b, *_) = history.batch, real
+    batch, (b, row, _) = history.batch, real
     assert batch is not None
     drafted = b >= len(batch.contexts) and batch.draft_len > 0
     if not drafted and state.confidence_logits is not None:
         found = list(state.confidence_logits[slot])
         if set(found) != {NEUTRAL_LOGIT}:
-            broken("I2", f"confidence {NEUTRAL_LOGIT}", found, **where)
+            broken("I2", f"confidence {NEUTRAL_LOGIT}", found, slot=slot, of=row)
 
 
-def i4_counters(real: RealRow, state: WorkerState, slot: int, where: dict[str, Any]) -> None:
+def i4_counters(real: RealRow, state: WorkerState, slot: int) -> None:
     """The next block is anchored at the number of committed tokens before the bonus."""
-    _, _, life = real
+    _, row, life = real
     if state.ctx_len is not None and state.ctx_len[slot] != life.last_frame:
-        broken("I4", life.last_frame, state.ctx_len[slot], **where)
+        broken("I4", life.last_frame, state.ctx_len[slot], slot=slot, of=row)
     if state.initialized is not None and not state.initialized[slot]:
-        broken("I4", "initialized", state.initialized[slot], **where)
+        broken("I4", "initialized", state.initialized[slot], slot=slot, of=row)
 
 
-def i3_window(real: RealRow, state: WorkerState, slot: int, where: dict[str, Any]) -> None:
+def i3_window(real: RealRow, state: WorkerState, slot: int) -> None:
     """Visible frames are this incarnation's committed positions, really fed; none is missing."""
-    _, _, life = real
+    _, row, life = real
     visible = len(life.stages[0])
     if state.valid_len is not None and state.valid_len[slot] != visible:
-        broken("I21", f"{visible} frames", state.valid_len[slot], **where)
+        broken("I21", f"{visible} frames", state.valid_len[slot], slot=slot, of=row)
     if state.windows is None or state.windows[slot] == life.stages:
         return
     for stage, (wanted, found) in enumerate(zip(life.stages, state.windows[slot], strict=True)):
         if len(found) != visible:
-            broken("I21", f"{visible} frames", len(found), stage=stage, **where)
+            broken("I21", f"{visible} frames", len(found), stage=stage, slot=slot, of=row)
         for i, (want, got) in enumerate(zip(wanted, found, strict=True)):
             frame = life.last_frame - visible + 1 + i
             if want != got:
-                broken("I3", want, got, stage=stage, frame=frame, **where)
+                broken("I3", want, got, stage=stage, frame=frame, slot=slot, of=row)
 
 
 def i19_undone(before: WorkerState, after: WorkerState) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Sequence
 from math import isfinite
 
 from draftproof.reference.vocabulary import ROW_COMPONENTS, Batch, BatchError, Config
 
 
-def verify_windows(batch: Batch) -> Iterator[int]:
+def verify_windows(batch: Batch) -> Sequence[int]:
     """Logit rows per generation: its verify window, or 1 + r."""
     if batch.verify_lens is not None:
-        yield from batch.verify_lens
-    else:
-        yield from (1 + batch.draft_len for _ in batch.generations)
+        return batch.verify_lens
+    return [1 + batch.draft_len] * len(batch.generations)
 
 
 def check_step(config: Config, batch: Batch) -> None:

@@ -23,11 +23,15 @@ def tag(row: Sequence[int]) -> int:
     return sum(map(mul, TAG_WEIGHTS, row))
 
 
-def tags_over_stages(stages: Sequence[Frames]) -> list[int]:
-    """Each row's tag, summed over stages 0, 1, ..., which differ in the last component only."""
-    count, more = len(stages), TAG_WEIGHTS[-1] * sum(range(len(stages)))
-    rows = zip(*[iter(stages[0].packed)] * ROW_COMPONENTS, strict=True)
-    return [count * tag(row) + more for row in rows]
+def tags_over_stages(rows: Frames, num_stages: int) -> list[int]:
+    """Tags of rows at stage 0, summed over stages, which differ in the last component only."""
+    more = TAG_WEIGHTS[-1] * sum(range(num_stages))
+    single = zip(*[iter(rows.packed)] * ROW_COMPONENTS, strict=True)
+    # The sum of `tag`, written out: calls, row by row, take twice the time.
+    return [
+        num_stages * (a + 3 * b + 5 * c + 7 * d + 9 * e + 11 * f) + more
+        for a, b, c, d, e, f, _ in single
+    ]
 
 
 def window_sum(first_frame: int, tags: Sequence[int]) -> int:

@@ -30,9 +30,10 @@ class Frames:
         """Rows first .. first + count - 1."""
         return Frames(self.packed[first * ROW_COMPONENTS : (first + count) * ROW_COMPONENTS])
 
-    def then(self, newer: Frames, most: int) -> Frames:
-        """These rows and the newer ones behind them, of all of them the last `most`."""
-        return Frames((self.packed + newer.packed)[-most * ROW_COMPONENTS :])
+    def then(self, rows: Frames, first: int, count: int, most: int) -> Frames:
+        """These, and behind them `count` of the rows given, from `first` on; the last `most`."""
+        newer = rows.packed[first * ROW_COMPONENTS : (first + count) * ROW_COMPONENTS]
+        return Frames((self.packed + newer)[-most * ROW_COMPONENTS :])
 
     def tolist(self) -> list[list[int]]:
         """[rows][D]."""

@@ -13,12 +13,12 @@ def fit_drafts(proposed: Sequence[int], draft_len: int) -> list[int]:
     return kept + [PLACEHOLDER] * (draft_len - len(kept))
 
 
-def deliverable(tokens: Sequence[int], stop_token: int | None, room: int) -> list[int]:
+def deliverable(tokens: list[int], stop_token: int | None, room: int) -> list[int]:
     """The tokens of an accepted run that are really emitted.
 
     Up to and including the first stop token, and at most `room` of them; the rest is dropped.
     """
-    kept = list(tokens[:room])
+    kept = tokens[:room]
     if stop_token in kept:
         return kept[: kept.index(stop_token) + 1]
     return kept

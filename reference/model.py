@@ -26,7 +26,7 @@ from draftproof.reference.vocabulary import (
     WindowSource,
     WorkerState,
 )
-from draftproof.reference.window import Window
+from draftproof.reference.window import Captured, Window
 
 Tokens = list[int]
 
@@ -123,13 +123,15 @@ class Model:
         undone = batch.mode in UNDONE
         if self.sequences is not None and not undone:
             self.sequences.commit(batch, new_tokens)
+        assert batch.hidden is not None
+        rows = Captured.of(Frames(batch.hidden.tobytes()), self.config.num_stages)
         self.at("seed")
         if not undone:
-            self._seed(batch)
+            self._seed(batch, rows)
         self.at("draft")
         blocks = [[0] * batch.draft_len for _ in new_tokens]
         if not undone:
-            self._advance(batch, new_tokens)
+            self._advance(batch, rows, new_tokens)
         self.barrier.cross()
         if batch.draft_len and batch.generations:
             self.at("sample")
@@ -210,7 +212,7 @@ class Model:
         if batch.target_logits is None:
             raise BatchError("no logits of the target came with this step")
         r, vocab = batch.draft_len, self.config.vocab_size
-        widths, tokens = [1] * len(batch.contexts) + list(verify_windows(batch)), array("q")
+        widths, tokens = [1] * len(batch.contexts) + [*verify_windows(batch)], array("q")
         for b, (row, width) in enumerate(zip(batch.rows, widths, strict=True)):
             logits = logit_rows(batch.target_logits, len(tokens), width, vocab)
             first = (b - len(batch.contexts)) * r
@@ -234,28 +236,28 @@ class Model:
         uniform = numbers.recover_uniform(batch, g, n)
         return [*drafts[:n], acceptance.ending(n, draft_probs, target_probs, uniform)]
 
-    def _seed(self, batch: Batch) -> None:
+    def _seed(self, batch: Batch, rows: Captured) -> None:
         """Contexts take or keep a slot and store their rows (section 5)."""
-        base, stages = 0, captured(batch, self.config.num_stages)
+        base = 0
         for row in batch.contexts:
             if row.length and not self.slots.is_dummy(row.request_id):
                 slot = self.slots.assign(
                     row.request_id, row.incarnation, reset=row.first_position == 0
                 )
-                rows = [stage.part(base, row.length) for stage in stages]
-                self.windows[slot].append(rows, row.first_position + row.length)
+                end = row.first_position + row.length
+                self.windows[slot].append(rows, base, row.length, end)
             base += row.length
 
-    def _advance(self, batch: Batch, new_tokens: list[Tokens]) -> None:
+    def _advance(self, batch: Batch, rows: Captured, new_tokens: list[Tokens]) -> None:
         """Generations store exactly their accepted rows (section 7)."""
         base = sum(row.length for row in batch.contexts)
-        contexts, stages = len(batch.contexts), captured(batch, self.config.num_stages)
+        contexts = len(batch.contexts)
         for g, verified in enumerate(verify_windows(batch)):
             slot = self.batch_to_slot[contexts + g]
             if slot != self.slots.scratch:
                 window, count = self.windows[slot], len(new_tokens[contexts + g])
                 old = window.last_frame if window.initialized else batch.generations[g].position
-                window.append([stage.part(base, count) for stage in stages], old + count)
+                window.append(rows, base, count, old + count)
             base += verified
 
     def _draft(self, batch: Batch, new_tokens: list[Tokens]) -> list[Tokens]:
@@ -306,13 +308,6 @@ class Model:
             scattered(law, d2t, self.config.vocab_size) for law in laws
         ]
         return tokens if d2t is None else [d2t[token] for token in tokens], confidence
-
-
-def captured(batch: Batch, num_stages: int) -> list[Frames]:
-    """The rows that were captured in this step, as each stage stores them."""
-    assert batch.hidden is not None
-    rows = Frames(batch.hidden.tobytes())
-    return [rows.at_stage(stage) for stage in range(num_stages)]
 
 
 def _window_source(batch: Batch) -> WindowSource:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from draftproof.reference.choosing import NO_PENALTIES as NO_PENALTIES
@@ -207,6 +207,7 @@ class Batch:
     verify_bucket: how many token rows the windows have to add up to; None: no padding.
 
     rank_rows: what each rank drafts in this step, in rows, 0 if nothing; None: there is one rank.
+    rows: all rows, in batch order; not to be given.
     """
 
     step: int
@@ -229,11 +230,10 @@ class Batch:
     verify_bucket: int | None = None
     confidences: array[float] | None = None
     rank_rows: tuple[int, ...] | None = None
+    rows: tuple[ContextRow | GenerationRow, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def rows(self) -> tuple[ContextRow | GenerationRow, ...]:
-        """All rows, in batch order."""
-        return (*self.contexts, *self.generations)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", (*self.contexts, *self.generations))
 
 
 Matrix = Any

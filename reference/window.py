@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from draftproof.reference.drafter import tags_over_stages
 from draftproof.reference.vocabulary import Frames
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A step's hidden rows, as each stage stores them, and each row's tag, summed over stages."""
+
+    stages: list[Frames]
+    tags: list[int]
+
+    @classmethod
+    def of(cls, rows: Frames, num_stages: int) -> Captured:
+        """Of rows as they come, at stage 0."""
+        stages = [rows.at_stage(stage) for stage in range(num_stages)]
+        return cls(stages, tags_over_stages(rows, num_stages))
 
 
 class Window:
@@ -39,14 +53,15 @@ class Window:
         """The oldest visible frame."""
         return self.last_frame - len(self.tags) + 1
 
-    def append(self, stages: Sequence[Frames], last_frame: int) -> None:
-        """Store consecutive rows, given for each stage, up to `last_frame`; the oldest fall out.
+    def append(self, rows: Captured, first: int, count: int, last_frame: int) -> None:
+        """Store `count` of the rows, from `first` on, as the frames up to `last_frame`.
 
-        Lists are replaced, never changed, so earlier views stay valid.
+        The oldest fall out. Lists are replaced, never changed, so earlier views stay valid.
         """
         self.stages = [
-            stored.then(rows, self.size) for stored, rows in zip(self.stages, stages, strict=True)
+            stored.then(newer, first, count, self.size)
+            for stored, newer in zip(self.stages, rows.stages, strict=True)
         ]
-        self.tags = (self.tags + tags_over_stages(stages))[-self.size :]
+        self.tags = (self.tags + rows.tags[first : first + count])[-self.size :]
         self.last_frame = last_frame
         self.initialized = True

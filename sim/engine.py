@@ -307,7 +307,7 @@ class Engine(Roster):
         self, batch: Batch, result: StepResult, b: int, request: Request, launched: Batch | None
     ) -> None:
         """One row's result, to the request that it belongs to."""
-        row, tokens = batch.rows[b], list(result.new_tokens[b][: result.new_tokens_lens[b]])
+        row, tokens = batch.rows[b], result.new_tokens[b][: result.new_tokens_lens[b]]
         if not moved_on(request, row, tokens):
             return
         emitted = self._kept(request, tokens)

@@ -9,7 +9,7 @@ from typing import Any
 
 from draftproof.reference.vocabulary import Batch
 
-_FIELDS = tuple(field.name for field in fields(Batch))
+_ARRAYS = tuple(field.name for field in fields(Batch) if "array" in str(field.type))
 _POISON = {"q": 2**62, "b": -128, "f": float("nan")}
 
 
@@ -20,13 +20,14 @@ def hidden_rows(spans: Iterable[tuple[int, int, int]], step: int) -> array[int]:
     """
     packed, rest = bytearray(), two(step) + b"\0"
     for incarnation, first, count in spans:
-        own = two(incarnation)
-        for position in range(first, first + count):
-            packed += own + two(position) + rest
+        own, start = two(incarnation), first & 0x3FFF
+        positions = _TWO[start : start + count]
+        if positions:
+            packed += own + (rest + own).join(positions) + rest
     return array("b", bytes(packed))
 
 
-_TWO = tuple(bytes((number & 127, number >> 7)) for number in range(1 << 14))
+_TWO = 2 * tuple(bytes((number & 127, number >> 7)) for number in range(1 << 14))
 
 
 def two(number: int) -> bytes:
@@ -63,4 +64,4 @@ def poison(batch: Batch) -> None:
 
 
 def _arrays(batch: Batch) -> list[tuple[str, array[Any]]]:
-    return [(name, value) for name in _FIELDS if isinstance(value := getattr(batch, name), array)]
+    return [(name, value) for name in _ARRAYS if (value := getattr(batch, name)) is not None]

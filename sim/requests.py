@@ -22,11 +22,13 @@ class Request:
     """One incarnation. `length` counts committed tokens, `computed` positions that were fed.
 
     While decoding, the anchor is the last committed token, at position length - 1 = computed.
-    stop: the token that ends it, with a grammar that of the grammar; told: how many tokens of its
-    prompt the worker has been told, as far as it wants to know them.
+    incarnation: one life of an id, by order of submission, from 1; stop: the token that ends it,
+    with a grammar that of the grammar; told: how many tokens of its prompt the worker has been
+    told, as far as it wants to know them.
     """
 
     ordinal: int
+    incarnation: int
     request_id: int
     asked: Submit
     length: int
@@ -48,6 +50,7 @@ class Request:
         computed = event.prompt - 1 if event.imported else min(event.reused, event.prompt - 1)
         request = cls(
             event.request,
+            event.request + 1,
             request_id,
             event,
             event.prompt,
@@ -63,11 +66,6 @@ class Request:
             if request.grammar:
                 request.stop = end_token(config.vocab_size)
         return request
-
-    @property
-    def incarnation(self) -> int:
-        """One life of an id, by order of submission, from 1."""
-        return self.ordinal + 1
 
     @property
     def room(self) -> int:

@@ -28,7 +28,7 @@ from draftproof.gpu.window import prompt_rows, staged, visible_columns, write_ac
 from draftproof.reference.drafter import make_drafter
 from draftproof.reference.slots import Slots
 from draftproof.reference.vocabulary import PADDING_ID_BASE, Frames, GenerationRow
-from draftproof.reference.window import Window
+from draftproof.reference.window import Captured, Window
 
 pytestmark = pytest.mark.interpreted
 
@@ -96,7 +96,7 @@ class Both:
     def _follow(self, slot: int, rows: Tensor, count: int) -> None:
         self.ends[slot] += count
         kept = Frames(rows[:count].to(torch.int8).numpy().tobytes())
-        self.models[slot].append([kept], self.ends[slot])
+        self.models[slot].append(Captured.of(kept, 1), 0, count, self.ends[slot])
 
     def compare(self) -> None:
         models = self.models

@@ -28,7 +28,7 @@ def feed(request: Life, first: int, count: int, step: int, fresh: bool) -> None:
     rows = [
         Frames(bytes(n for p in positions for n in tagged(1, p, step, stage))) for stage in range(2)
     ]
-    request.fed(CONFIG, first + count, rows, fresh)
+    request.fed(CONFIG, rows, 0, count, first + count, fresh)
 
 
 def test_chunks_append_and_the_oldest_frames_fall_out() -> None:
@@ -56,6 +56,9 @@ def test_hidden_rows_are_tagged_by_the_text() -> None:
     """If this fails, I9 and I3 compare with other digits than section 8a says."""
     row = ContextRow(7, 130, 0, first_position=200, length=2)
     assert list(packed_rows(row, 2, 300)) == tagged(130, 200, 300) + tagged(130, 201, 300)
+    assert packed_rows(row, 0, 300) == b""
+    far = ContextRow(7, 130, 0, first_position=128 * 128 - 1, length=2)
+    assert list(packed_rows(far, 2, 0)) == tagged(130, 128 * 128 - 1) + tagged(130, 0)
 
 
 @pytest.mark.parametrize(

@@ -22,5 +22,6 @@ def test_parts_stages_and_what_is_pushed_out() -> None:
     assert PACKED.part(1, 1) == ROWS[1:2]
     assert PACKED.part(1, 0) == []
     assert PACKED.at_stage(2) == [[*row[:6], 2] for row in ROWS]
-    assert PACKED.then(PACKED.part(0, 1), 3) == [ROWS[1], ROWS[2], ROWS[0]]
-    assert PACKED.then(PACKED.part(0, 1), 9) == [*ROWS, ROWS[0]]
+    assert PACKED.then(PACKED, 1, 1, 3) == [ROWS[1], ROWS[2], ROWS[1]]
+    assert PACKED.then(PACKED, 1, 2, 9) == [*ROWS, ROWS[1], ROWS[2]]
+    assert PACKED.then(PACKED, 2, 0, 2) == ROWS[1:]

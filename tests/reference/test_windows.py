@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import Frames
-from draftproof.reference.window import Window
+from draftproof.reference.window import Captured, Window
 
 
 def shown(model: Model, slot: int = 0, stage: int = 0) -> dict[int, list[int]]:
@@ -190,7 +190,7 @@ def test_a_state_once_read_does_not_change() -> None:
 def test_clearing_makes_a_window_as_new() -> None:
     """If this fails, a cleared window is still initialised, or shows rows."""
     window = Window(4, 2)
-    window.append([Frames(bytes(tagged(1, 7, stage=stage))) for stage in (0, 1)], 8)
+    window.append(Captured.of(Frames(bytes(tagged(1, 7))), 2), 0, 1, 8)
     window.clear()
     fresh = Window(4, 2)
     for name in Window.__slots__:

@@ -32,10 +32,11 @@ def sampled_batch() -> Batch:
 
 def test_hidden_rows_name_their_origin_in_digits_of_128() -> None:
     """If this fails, a misplaced row can no longer be recognised."""
-    rows = hidden_rows([(5, 127, 2), (300, 0, 1)], step=129)
+    rows = hidden_rows([(5, 127, 2), (9, 4, 0), (300, 128 * 128 - 1, 2)], step=129)
     assert [rows[i : i + 7].tolist() for i in range(0, len(rows), 7)] == [
         [5, 0, 127, 0, 1, 1, 0],
         [5, 0, 0, 1, 1, 1, 0],
+        [44, 2, 127, 127, 1, 1, 0],
         [44, 2, 0, 0, 1, 1, 0],
     ]
 
