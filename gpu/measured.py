@@ -106,7 +106,7 @@ def make_block(
 class Chain(Measured):
     """The Markov chain alone, of bfloat16, over logits that are noise.
 
-    kernels: "joined" too: Triton, in K + 1 launches instead of 2 K.
+    kernels: "triton" is the form in 2 K launches, "joined" that in K + 1.
     """
 
     def __init__(
@@ -117,13 +117,20 @@ class Chain(Measured):
         size = shape.vocab, shape.markov_rank
         w1, w2 = (random(size).to(torch.bfloat16) for _ in range(2))
         logits = random((rows, shape.block, shape.vocab))
-        joined = kernels == "joined"
-        chain = draft_operations("triton" if joined else kernels, device).markov_chain
         given = logits, ramp(rows, device) % shape.vocab, w1, w2
-        path = partial(chain, *given, **({"joined": True} if joined else {}))
+        path = partial(_chain(kernels, device), *given)
         each = w1[0].nbytes + torch.int64.itemsize
         moved = logits.nbytes + w2.nbytes + rows * shape.block * each
         super().__init__(path, moved, device, graphs)
+
+
+def _chain(kernels: str, device: torch.device) -> Callable[..., Tensor]:
+    if kernels == "eager":
+        return draft_operations(kernels, device).markov_chain
+    draft_operations("triton", device)  # Triton may be imported only behind this
+    from draftproof.gpu.kernels.markov import markov_chain
+
+    return partial(markov_chain, joined=kernels == "joined")
 
 
 def make_chain(

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
@@ -13,6 +15,7 @@ from draftproof.gpu.constants import ramp
 from draftproof.gpu.draft_model.model import Operations
 from draftproof.gpu.draft_model.operations import rms_norm
 from draftproof.gpu.kernels.attention import sink_attention
+from draftproof.gpu.kernels.fastest import Fastest
 from draftproof.gpu.kernels.markov import markov_chain
 from draftproof.gpu.kernels.windows import NormRotary, write_normed_windows
 from draftproof.gpu.operations import Prompt
@@ -73,5 +76,5 @@ OPERATIONS = Operations(
     key_value=key_value,
     queries=queries,
     sink_attention=sink_attention,
-    markov_chain=markov_chain,
+    markov_chain=Fastest(markov_chain, partial(markov_chain, joined=True)),
 )

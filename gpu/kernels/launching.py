@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 import triton
 from torch import Tensor
 
@@ -39,6 +40,13 @@ def launching_by(other: Launch) -> Iterator[None]:
         yield
     finally:
         _instead = before
+
+
+def watched(device: torch.device) -> bool:
+    """Whether launches go to somebody else now, or into a graph that is being captured."""
+    if _instead is not None:
+        return True
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 def interpreted() -> bool:

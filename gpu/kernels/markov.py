@@ -4,7 +4,8 @@ Each position needs the token before it, so a chain is K times two launches, or 
 are drawn: over pieces of the vocabulary, reading W2 once; over the same pieces again, to divide by
 the softmax's total; over rows, to make a token of what the pieces say. One CUDA graph holds it.
 The greedy chain also comes in K + 1 launches, in which the programs of a position each find the
-token before it in what the pieces of the last one have said. docs/kernels.md compares the two.
+token before it in what the pieces of the last one have said. Which of the two serves is measured on
+the device (gpu/kernels/fastest.py); docs/kernels.md says what speaks for each.
 """
 
 from __future__ import annotations
