@@ -37,7 +37,8 @@ def decode_header(line: bytes, form: str, version: int, name: str) -> dict[str, 
     try:
         header = msgspec.json.decode(line)
     except NOT_JSON as error:
-        raise FileError(f"{name}: not a {form} file") from error
+        what = "torn within line 1, its header" if form.encode() in line else f"not a {form} file"
+        raise FileError(f"{name}: {what}") from error
     if not isinstance(header, dict) or header.get("format") != form:
         raise FileError(f"{name}: not a {form} file")
     if (found := header.get("version")) != version:

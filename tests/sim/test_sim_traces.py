@@ -86,6 +86,7 @@ def changed(**fields: Any) -> bytes:
         (changed(version="1"), "t: version '1' of draftproof-trace"),
         (changed(format="dspark-step-recording"), "t: not a draftproof-trace file"),
         (b"", "t: not a draftproof-trace file"),
+        (AS_TEXT[:60], "t: torn within line 1, its header"),
         (b"\x89PNG\r\n\x1a\n\xff", "t: not a draftproof-trace file"),
         (b"[1, 2]\n", "t: not a draftproof-trace file"),
         (b"[" * 100_000 + b"\n", "t: not a draftproof-trace file"),
