@@ -209,8 +209,7 @@ class Model:
 
     def _choose(self, batch: Batch, sequences: Sequences) -> array[int]:
         """The target's own tokens, from its logits (section 19)."""
-        if batch.target_logits is None:
-            raise BatchError("no logits of the target came with this step")
+        assert batch.target_logits is not None, "checked by check_answer"
         r, vocab = batch.draft_len, self.config.vocab_size
         widths, tokens = [1] * len(batch.contexts) + [*verify_windows(batch)], array("q")
         for b, (row, width) in enumerate(zip(batch.rows, widths, strict=True)):

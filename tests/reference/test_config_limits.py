@@ -24,6 +24,7 @@ SIZES = ("max_draft_len", "window_size", "num_stages", "max_num_requests", "voca
         (LARGE, {"graph_batch_sizes": (1,)}),
         (GUIDED, {}),
         (LARGE, {"use_rejection_sampling": True, "vocab_size": 5, "d2t": (0, 4)}),
+        (LARGE, {"use_rejection_sampling": True, "vocab_size": 5, "d2t": (3,)}),
         (LARGE, {"use_rejection_sampling": True, "drawn_uniforms": True}),
     ],
 )
@@ -58,7 +59,7 @@ def test_the_next_one_is_refused(base: Config, changes: dict[str, int], message:
         checked(given)
 
 
-@pytest.mark.parametrize("d2t", [(), (1, 1), (-1,), (5,)])
+@pytest.mark.parametrize("d2t", [(), (1, 1), (-1,), (5,), (-1, 2), (2, 5)])
 def test_a_draft_vocabulary_names_tokens_of_the_target_once(d2t: tuple[int, ...]) -> None:
     """If this fails, a draft token stands for no token, or for that of another."""
     given = replace(LARGE, use_rejection_sampling=True, vocab_size=5, d2t=d2t)

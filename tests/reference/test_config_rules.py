@@ -103,6 +103,7 @@ def test_a_broken_rule_is_named(changes: dict[str, Any], sentence: str) -> None:
         ({"confidence_scheduling": True}, None),
         ({"graph_batch_sizes": (1, 3), "max_num_tokens": 12}, None),
         ({"max_concurrency": 4}, ((4, 3),)),
+        ({"max_concurrency": 1}, ((1, 3),)),
         ({"draft_len_schedule": ((8, 1), (1, 3), (4, 0))}, ((1, 3), (4, 0), (8, 1))),
     ],
 )

@@ -107,6 +107,7 @@ def test_algorithm_1_stops_at_the_first_fall(
         ([(3, 8.0), (9, 1.0)], 0, 1),
         ([(4, 8.0), (9, 1.0)], 1, 0),  # the fewest are there before the first choice
         ([(5, 8.0), (9, 1.0)], 1, 1),
+        ([(4, 8.0), (5, 7.4), (9, 1.0)], 1, 0),  # 4: 26, 5: 25.9
         ([], 0, 0),
     ],
 )
@@ -116,6 +117,20 @@ def test_the_best_budget_looks_past_a_fall(
     """If this fails, a budget is chosen that brings fewer tokens per second than another."""
     rate = scheduler.rate_of_table(table)
     assert scheduler.best_budget(HALVES, rate, Limits(fewest, 3)) == expected
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ([(4, 8.0), (5, 7.4), (9, 1.0)], 0),  # 4: 3.25 * 8 = 26, 5: 25.9
+        ([(4, 8.0), (5, 7.6), (6, 7.1), (7, 6.9), (9, 1.0)], 3),  # 26, 26.6, 26.625, 26.7375
+        ([(4, 8.0), (5, 7.6), (6, 7.1), (7, 6.8), (9, 1.0)], 2),  # 26, 26.6, 26.625, 26.35
+    ],
+)
+def test_algorithm_1_above_the_fewest(table: list[tuple[int, float]], expected: int) -> None:
+    """If this fails, a planned step verifies more or fewer drafts than pay."""
+    rate = scheduler.rate_of_table(table)
+    assert scheduler.stopped_early(HALVES, rate, Limits(1, 3)) == expected
 
 
 def test_rows_are_packed_one_behind_the_other_and_unpacked() -> None:
