@@ -23,10 +23,10 @@ def drafted_behind(model: Model, slot: int, bonus: int) -> list[int]:
 def test_a_block_is_drafted_behind_the_rows_own_bonus() -> None:
     """If this fails, a row drafts behind its neighbour's tokens, or behind its first new one."""
     model, r = make_model(small(max_num_requests=4, num_stages=2)), 2
-    rows = [ctx(10, 0, 2), gen(20, 5, 2), gen(30, 9, 3), gen(PADDING_ID_BASE - r, 0, 0)]
+    decoding = gen(20, 5, 2), gen(30, 9, 3), gen(PADDING_ID_BASE - r, 0, 0)
     target = {"drafts": array("q", [7, 9, 3, 4, 1, 1])}
     target["target_tokens"] = array("q", [8, 7, 20, 0, 3, 4, 33, 0, 0, 0])
-    result = serve(model, *rows, r=r, **target)
+    result = serve(model, ctx(10, 0, 2), *decoding, r=r, **target)
     assert result.new_tokens[:3] == [[8], [7, 20], [3, 4, 33]]
     places = model.state().slots
     assert places is not None
