@@ -68,17 +68,33 @@ def test_penalties_are_pinned() -> None:
         (5, {2: 509 / 1024, 5: 515 / 1024}),
         (6, {1: 0.125, 2: 0.875}),
         (7, {2: 1.0}),
+        (10, {2: 0.5, 3: 0.25, 4: 0.125, 5: 0.125}),  # the drafter's own law
+        (13, {2: 125 / 1024, 4: 899 / 1024}),
+        (41, {2: 893 / 1024, 5: 131 / 1024}),
+        (42, {2: 1.0}),
+        (51, {2: 0.125, 3: 0.875}),
     ],
 )
 def test_target_probabilities_are_pinned(position: int, masses: dict[int, float]) -> None:
     """If this fails, drafts of saved traces are accepted that were rejected."""
     probs = target_probs(small(vocab_size=8), 3, position, 2, False)
     assert {token: mass for token, mass in enumerate(probs) if mass} == masses
+    assert target_probs(small(vocab_size=4), 3, position, 2, True) == [0.0, 0.0, 1.0, 0.0]
 
 
 def test_answers_are_pinned() -> None:
     """If this fails, the bonus of a step in a saved trace is another token."""
     assert answers(small(vocab_size=64), 3, 10, [1, 2, 3], 0, 3) == [45, 56, 55]
+    few = [answers(small(vocab_size=3), 1, position, [0, 1, 2, 1], 0, 4) for position in range(4)]
+    assert few == [[0, 1, 2, 2], [2, 0, 2, 2], [2, 0, 2, 1], [2, 0, 2, 1]]
+
+
+def test_no_draft_is_kept_beyond_what_the_script_says() -> None:
+    """If this fails, the last draft of a block is accepted by accident."""
+    for position in range(40):
+        script = answers(small(vocab_size=2), 1, position, [0, 1, 1, 0], 2, 4)
+        assert script[:2] == [1, 1]
+        assert script[2] == 1
 
 
 def test_random_numbers_are_pinned() -> None:
@@ -87,6 +103,8 @@ def test_random_numbers_are_pinned() -> None:
         [0.25, 0.5, 0.5],
         [774 / 1024, 0.375, 0.625],
     ]
+    at_edges = {uniform(1, p, 0) for p in range(200) if mix(1, p, 100) & 3 == 2}
+    assert at_edges == {n / 1024 for n in (387, 508, 515, 636, 774, 892, 899, 1016)}
     assert [seed(incarnation) for incarnation in range(3)] == [
         9280976550545629068,
         9289493367614354099,

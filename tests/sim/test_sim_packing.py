@@ -7,7 +7,7 @@ from batches import gen, make_batch, small
 
 from draftproof.reference.vocabulary import Batch
 from draftproof.sim.assembly import Rows, assemble
-from draftproof.sim.packing import hidden_rows, isolated, poison
+from draftproof.sim.packing import before_target, hidden_rows, isolated, poison
 
 BUFFERS = (
     "drafts", "target_tokens", "hidden", "target_probs",
@@ -63,6 +63,14 @@ def test_poison_overwrites_every_number_of_every_buffer_and_nobody_elses() -> No
     for name in BUFFERS[3:]:
         assert all(map(isnan, getattr(own, name)))
     assert batch == sampled_batch()
+
+
+def test_before_the_target_has_run_nothing_is_known_of_its_answer() -> None:
+    """If this fails, a worker can look at the target's tokens before it has asked for them."""
+    known = before_target(sampled_batch())
+    assert known.target_tokens == array("q")
+    assert (known.hidden, known.target_probs, known.target_logits) == (None, None, None)
+    assert known.drafts == sampled_batch().drafts
 
 
 def test_buffers_that_are_not_there_stay_away() -> None:

@@ -28,3 +28,10 @@ def test_no_bucket_of_a_shorter_block() -> None:
     event = Warmup(rows=2, capture=True, ragged=True, draft_len=2)
     made, found = warmup_rows(CONFIG, event, 0, [])
     assert (found, made.windows, made.draft_len) == (None, None, 2)
+
+
+def test_a_graph_may_have_one_token_for_each_row() -> None:
+    """If this fails, the smallest bucket is never captured, or for windows that do not fit it."""
+    config = small(confidence_scheduling=True, graph_batch_sizes=(2,), verify_buckets=(2,))
+    made, found = warmup_rows(config, Warmup(rows=2, capture=True, ragged=True), 0, [])
+    assert (found, made.windows) == (2, [1, 1])
