@@ -28,8 +28,10 @@ SHAPES = {"unique_dim_consecutive"}
 MASKED = {"index", "index_put", "index_put_", "_index_put_impl_"}
 """Operations whose shape depends on values if one of their indices is a mask."""
 
-TO_HOST = {"tolist", "numpy", "__array__", "__dlpack__", "cpu"}
-"""Methods of a tensor that reach the host without an operation, at least on a CPU."""
+TO_HOST = {"tolist", "numpy", "__array__", "__dlpack__", "cpu", "__repr__", "__format__"}
+"""Methods of a tensor that reach the host without an operation, at least on a CPU; `to` does too
+if the host is called by its name, "cpu". A device object may be the device that somebody works on.
+"""
 
 FROM_HOST = ("tensor", "as_tensor", "from_numpy", "frombuffer")
 """Functions of torch that make a tensor of what the host has; not all of them show to a mode."""
@@ -38,6 +40,7 @@ COPIES = {"_to_copy", "copy_"}
 
 LAUNCHING = "draftproof.gpu.kernels.launching"
 FROZEN = "takes values from the host, which would be frozen"
+READ = "reads values back to the host"
 COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
@@ -62,6 +65,19 @@ def problem(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | N
     if name == "lift_fresh" and args[0].dim():  # a number is an argument of a kernel
         return FROZEN
     return _crossing(args, kwargs) if name in COPIES else None
+
+
+@contextmanager
+def reads_told(tell: Callable[[str, str], None]) -> Iterator[None]:
+    """Tell what reads values without an operation, and why no graph can hold it; it runs then."""
+    save = torch.save
+
+    def saved(*args: Any, **kwargs: Any) -> None:
+        tell("save", READ)
+        save(*args, **kwargs)
+
+    with _Methods(tell), patch.object(torch, "save", saved):  # pickle saves storages by it too
+        yield
 
 
 @contextmanager
@@ -127,7 +143,7 @@ class CaptureWatch:
 
     def __enter__(self) -> CaptureWatch:
         self._modes.enter_context(_Watched(self))
-        self._modes.enter_context(_Methods(self))
+        self._modes.enter_context(reads_told(self.found))
         for name in FROM_HOST:
             self._modes.enter_context(patch.object(torch, name, self._noted(name)))
         self._modes.enter_context(launches_by(self._launch))
@@ -180,17 +196,23 @@ class _Watched(EveryOperation):
 
 
 class _Methods(TorchFunctionMode):
-    def __init__(self, watch: CaptureWatch) -> None:
+    def __init__(self, tell: Callable[[str, str], None]) -> None:
         super().__init__()
-        self.watch = watch
+        self.tell = tell
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        name = getattr(func, "__name__", "")
-        if name in TO_HOST and isinstance(args[0], Tensor):
-            self.watch.found(name, "reads values back to the host")
-        return func(*args, **(kwargs or {}))
+        name, kwargs = getattr(func, "__name__", ""), kwargs or {}
+        reads = name in TO_HOST or (name == "to" and _host_named(*args[1:2], kwargs.get("device")))
+        if reads and isinstance(args[0], Tensor):
+            self.tell(name, READ)
+        return func(*args, **kwargs)
+
+
+def _host_named(*targets: Any) -> bool:
+    """Is one of them the host by its name?"""
+    return any(isinstance(target, str) and target.startswith("cpu") for target in targets)
 
 
 def _crossing(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
@@ -205,7 +227,7 @@ def _crossing(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         return None
     if (kwargs.get("non_blocking") or args[2:] == (True,)) and source.is_pinned():
         return None
-    return FROZEN if source.device.type == "cpu" else "reads values back to the host"
+    return FROZEN if source.device.type == "cpu" else READ
 
 
 def _asked_by() -> str:

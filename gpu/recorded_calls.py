@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
-from draftproof.gpu.capture_safety import EveryOperation, launches_by, problem
+from draftproof.gpu.capture_safety import EveryOperation, launches_by, problem, reads_told
 
 NO_WORK = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 """Operations that give memory and leave in it what was there."""
@@ -30,7 +30,7 @@ class RecordedCalls:
 
     def __init__(self, path: Callable[[], Any]) -> None:
         self._calls: list[Callable[[], None]] = []
-        with _Recorder(self._calls), launches_by(self._launch):
+        with _Recorder(self._calls), reads_told(_refuse), launches_by(self._launch):
             self.result = path()
 
     def replay(self) -> None:
@@ -58,7 +58,7 @@ class _Recorder(EveryOperation):
         """Note it, and return memory for its result."""
         reason = problem(func, args, kwargs)
         if reason is not None:
-            raise CaptureError(f"a CUDA graph cannot hold {func}: it {reason}")
+            _refuse(func, reason)
         effect = _effect(func)
         if effect == "view":
             return func(*args, **kwargs)
@@ -99,6 +99,10 @@ class _Compute:
         else:
             for result, value in zip(self.results, fresh, strict=True):
                 result.copy_(value)
+
+
+def _refuse(operation: Any, reason: str) -> NoReturn:
+    raise CaptureError(f"a CUDA graph cannot hold {operation}: it {reason}")
 
 
 def _effect(func: Any) -> str:

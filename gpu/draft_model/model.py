@@ -12,8 +12,10 @@ from torch.nn.functional import embedding, linear
 
 from draftproof.gpu.constants import ramp
 from draftproof.gpu.draft_model import heads, operations
-from draftproof.gpu.draft_model.heads import RnnWeights
+from draftproof.gpu.draft_model.heads import Drawing, RnnWeights
+from draftproof.gpu.draft_model.operations import NormRotary
 from draftproof.gpu.draft_model.shape import DraftShape, DraftWeights
+from draftproof.gpu.operations import Accepted, Prompt
 from draftproof.gpu.window import visible_columns
 
 
@@ -27,6 +29,7 @@ class Operations:
     stream_mean: Callable[..., Tensor] = operations.stream_mean
     rms_norm: Callable[..., Tensor] = operations.rms_norm
     window_rows: Callable[..., Tensor] = operations.window_rows
+    store: Callable[..., None] = operations.store
     queries: Callable[..., Tensor] = operations.queries
     key_value: Callable[..., Tensor] = operations.key_value
     sink_attention: Callable[..., Tensor] = operations.sink_attention
@@ -34,6 +37,7 @@ class Operations:
     grouped_output: Callable[..., Tensor] = operations.grouped_output
     feed_forward: Callable[..., Tensor] = operations.feed_forward
     markov_chain: Callable[..., Tensor] = heads.markov_chain
+    markov_chain_sampled: Callable[..., tuple[Tensor, Tensor]] = heads.markov_chain_sampled
     rnn_chain: Callable[..., Tensor] = heads.rnn_chain
     confidence: Callable[..., Tensor] = heads.confidence
 
@@ -93,6 +97,15 @@ class DraftModel:
             self.table,
             self.shape.eps,
         )
+
+    def store(self, windows: Tensor, prompt: Prompt | None, accepted: Accepted | None) -> None:
+        """A step's rows into the windows [S + 1, stages, W, D], every stage under its own norm.
+
+        Their rows are context vectors as `wkv` projects them: [token rows, stages, D] of prompts,
+        [G, R, stages, D] of generations.
+        """
+        norm = NormRotary(self.weights.kv_norm, self.table, self.shape.eps)
+        self.operations.store(windows, prompt, accepted, norm)
 
     # ---- the block -------------------------------------------------------------------------------
 
@@ -173,6 +186,18 @@ class DraftModel:
         if self.shape.rnn:
             return self.operations.rnn_chain(logits, hidden, bonus, w1, w2, self.rnn)
         return self.operations.markov_chain(logits, bonus, w1, w2)
+
+    def chain_sampled(
+        self, logits: Tensor, bonus: Tensor, drawing: Drawing
+    ) -> tuple[Tensor, Tensor]:
+        """Tokens drawn by the Markov head, int64 [G, K], and their laws, float32 [G, K, V].
+
+        Raises ValueError for a model with the recurrent head, which is there by argmax only.
+        """
+        if self.shape.rnn:
+            raise ValueError("the recurrent head draws by argmax only; rnn must be False")
+        w1, w2 = self.weights.w1, self.weights.w2
+        return self.operations.markov_chain_sampled(logits, bonus, w1, w2, drawing)
 
     def logits_after(self, logits: Tensor, hidden: Tensor, prev: Tensor) -> Tensor:
         """Logits with the bias of given tokens, float32 [G, K, V]; prev: int64 [G, K]."""

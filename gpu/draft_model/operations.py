@@ -15,10 +15,15 @@ per-head norm of the query, which it does in the query's dtype: here it is in fl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear, pad, silu
+
+from draftproof.gpu.constants import ramp
+from draftproof.gpu.operations import Accepted, Prompt
+from draftproof.gpu.window import write_accepted, write_frames
 
 
 def stream_mean(captured: Sequence[Tensor], streams: int) -> Tensor:
@@ -96,6 +101,39 @@ def window_rows(
     """
     rows = torch.unflatten(linear(context, wkv.flatten(0, 1)), -1, kv_norm.shape)
     return rotary(rms_norm(rows, kv_norm, eps), frames, table)
+
+
+class NormRotary(NamedTuple):
+    """What turns a projected row into a key-value row (section 8b).
+
+    weight: [stages, D], of `kv_norm`, or None; table: float32 [positions, half, 2], cosine and
+    sine; eps: of the norm.
+    """
+
+    weight: Tensor | None
+    table: Tensor
+    eps: float
+
+
+def store(
+    windows: Tensor, prompt: Prompt | None, accepted: Accepted | None, norm: NormRotary
+) -> None:
+    """The window write of a step: projected context vectors, each normed and turned to its frame.
+
+    windows: [S + 1, stages, W, D]; rows of `prompt`: [token rows, stages, D], of `accepted`:
+    [G, R, stages, D]. Frames and masks are those of `gpu.window`.
+    """
+
+    def turned(rows: Tensor, frames: Tensor) -> Tensor:
+        return rotary(rms_norm(rows, norm.weight, norm.eps), frames, norm.table)
+
+    if prompt is not None:
+        rows = turned(prompt.rows[prompt.sources], prompt.frames)
+        write_frames(windows, prompt.slots, prompt.frames, rows)
+    if accepted is not None:
+        fresh, slots, old, counts = accepted
+        frames = old.unsqueeze(1) + 1 + ramp(fresh.shape[1], old.device)
+        write_accepted(windows, slots, old, counts, turned(fresh, frames))
 
 
 def queries(

@@ -13,11 +13,11 @@ from torch.nn.functional import linear
 
 from draftproof.gpu.constants import ramp
 from draftproof.gpu.draft_model.model import Operations
-from draftproof.gpu.draft_model.operations import rms_norm
+from draftproof.gpu.draft_model.operations import NormRotary, rms_norm
 from draftproof.gpu.kernels.attention import sink_attention
 from draftproof.gpu.kernels.fastest import Fastest
-from draftproof.gpu.kernels.markov import markov_chain
-from draftproof.gpu.kernels.windows import NormRotary, write_normed_windows
+from draftproof.gpu.kernels.markov import markov_chain, markov_chain_sampled
+from draftproof.gpu.kernels.windows import write_normed_windows
 from draftproof.gpu.operations import Prompt
 
 
@@ -73,8 +73,10 @@ def queries(
 
 OPERATIONS = Operations(
     window_rows=window_rows,
+    store=write_normed_windows,
     key_value=key_value,
     queries=queries,
     sink_attention=sink_attention,
     markov_chain=Fastest(markov_chain, partial(markov_chain, joined=True)),
+    markov_chain_sampled=markov_chain_sampled,
 )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from draftproof.gpu.draft_model.heads import Drawing
+from draftproof.gpu.draft_model.operations import NormRotary
 from draftproof.gpu.kernels.acceptance import verify
 from draftproof.gpu.kernels.attention import sink_attention
 from draftproof.gpu.kernels.draft_model import norm_rotary
@@ -21,7 +22,7 @@ from draftproof.gpu.kernels.markov import markov_chain, markov_chain_sampled
 from draftproof.gpu.kernels.philox import uniforms
 from draftproof.gpu.kernels.probabilities import scatter_vocabulary, write_one_hot
 from draftproof.gpu.kernels.rejection import reject
-from draftproof.gpu.kernels.windows import NormRotary, write_normed_windows, write_windows
+from draftproof.gpu.kernels.windows import write_normed_windows, write_windows
 from draftproof.gpu.operations import Accepted, Counters, Prompt, Verified
 from draftproof.gpu.philox import Seeds
 from draftproof.gpu.rejection import Sampling

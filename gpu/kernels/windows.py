@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from draftproof.gpu.draft_model.operations import NormRotary
 from draftproof.gpu.kernels.launching import inner, launch, power_of_two, programs, tile
 from draftproof.gpu.kernels.numbers import rounded
 from draftproof.gpu.operations import Accepted, Prompt
-
-
-class NormRotary(NamedTuple):
-    """What turns a projected row into a key-value row (section 8b).
-
-    weight: [stages, D], of `kv_norm`, or None; table: float32 [positions, half, 2], cosine and
-    sine; eps: of the norm.
-    """
-
-    weight: Tensor | None
-    table: Tensor
-    eps: float
 
 
 def write_windows(
@@ -54,7 +43,7 @@ def write_normed_windows(
     norm: NormRotary,
     most: int = 4,
 ) -> None:
-    """Twin of `rms_norm` and `rotary` of `gpu.draft_model.operations`, then as above.
+    """Twin of `gpu.draft_model.operations.store`; rejected rows as above.
 
     windows: [S + 1, stages, W, D]; rows: projected context vectors, with stages, of any float
     dtype: rounded to it after the norm, as in the twin; rotary turns each to its frame. The mean

@@ -12,13 +12,36 @@ from kernels.inputs import DRAFT_SIZES, Numbers
 from torch import Tensor
 
 from draftproof.gpu.capture_safety import CaptureWatch
-from draftproof.gpu.draft_model.heads import Drawing, markov_chain_sampled
+from draftproof.gpu.draft_model.heads import Drawing
 from draftproof.gpu.draft_model.model import DraftModel
-from draftproof.gpu.kernels.markov import markov_chain_sampled as by_kernels
+from draftproof.gpu.kernels.launching import launching_by
 from draftproof.gpu.measured import make_block
+from draftproof.gpu.operations import Accepted
 
 pytestmark = pytest.mark.interpreted
 both = pytest.mark.parametrize("kernels", ["eager", "triton"])
+
+
+def drawn_chain(model: DraftModel) -> object:
+    """Three positions of four requests, greedy ones among them."""
+    numbers, shape = Numbers(1), model.shape
+    logits, bonus = numbers.normal(4, 3, shape.vocab), numbers.ints(0, shape.vocab - 1, 4)
+    heat = torch.ones(4, device=DEVICE)
+    drawing = Drawing(numbers.flags(4), heat, numbers.uniform(4, 3))
+    return model.chain_sampled(logits, bonus, drawing)
+
+
+def stored_rows(model: DraftModel) -> None:
+    """Four rows of each of two requests, some of them accepted."""
+    numbers, shape = Numbers(2), model.shape
+    windows = numbers.normal(4, shape.stages, shape.window, shape.head_dim).to(torch.bfloat16)
+    rows = numbers.normal(2, 4, shape.stages, shape.head_dim).to(torch.bfloat16)
+    slots, old, counts = (
+        torch.arange(2, device=DEVICE),
+        numbers.ints(0, 30, 2),
+        numbers.ints(1, 4, 2),
+    )
+    model.store(windows, None, Accepted(rows, slots, old, counts))
 
 
 def watched(call: Callable[[], Any]) -> CaptureWatch:
@@ -42,15 +65,33 @@ def test_a_block_and_its_window_rows_are_safe(kernels: str, rnn: bool) -> None:
 
 
 @both
-def test_a_drawn_chain_is_safe(kernels: str) -> None:
+@pytest.mark.parametrize("path", [drawn_chain, stored_rows])
+def test_a_drawn_chain_and_stored_rows_are_safe(
+    kernels: str, path: Callable[[DraftModel], object]
+) -> None:
     """If this fails, a sampled step with the true draft model cannot be captured."""
-    numbers = Numbers(1)
-    logits, bonus = numbers.normal(4, 3, 20), numbers.ints(0, 19, 4)
-    w1, w2 = numbers.normal(20, 5), numbers.normal(20, 5)
-    heat = torch.ones(4, device=DEVICE)
-    drawing = Drawing(numbers.flags(4), heat, numbers.uniform(4, 3))
-    chain = markov_chain_sampled if kernels == "eager" else by_kernels
-    assert watched(lambda: chain(logits, bonus, w1, w2, drawing)).findings == []
+    model = make_block(DRAFT_SIZES, 3, DEVICE.type, kernels).model
+    assert watched(lambda: path(model)).findings == []
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        (drawn_chain, {"bias_kernel", "law_kernel", "draw_kernel"}),
+        (stored_rows, {"write_normed_kernel"}),
+    ],
+    ids=["drawn chain", "stored rows"],
+)
+def test_the_option_decides_about_them_too(
+    path: Callable[[DraftModel], object], names: set[str]
+) -> None:
+    """If this fails, a kernel is there that no setting makes a draft model use."""
+    for kernels, expected in (("eager", set()), ("triton", names)):
+        model = make_block(DRAFT_SIZES, 3, DEVICE.type, kernels).model
+        launched: list[str] = []
+        with launching_by(lambda kernel, *_, to=launched: to.append(kernel.__name__)):
+            path(model)
+        assert set(launched) == expected
 
 
 @both

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -97,6 +99,14 @@ UNSAFE: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "tolist": (lambda x: x.tolist(), "tolist"),
     "numpy": (lambda x: x.numpy(), "numpy"),
     "cpu": (lambda x: x.cpu(), "cpu"),
+    "to": (lambda x: x.to("cpu"), "to"),
+    "to, the device by its name": (lambda x: x.to(device="cpu:0", dtype=torch.int64), "to"),
+    "there and back": (lambda x: (x.to("cpu") + 0).to(x.device), "to"),
+    "format": (lambda x: f"{x}", "__format__"),
+    "print": (lambda x: print(x, file=io.StringIO()), "__repr__"),
+    "repr": (repr, "__repr__"),
+    "pickle": (pickle.dumps, "save"),
+    "save": (lambda x: torch.save(x, io.BytesIO()), "save"),
     "nonzero": (lambda x: x.nonzero(), "nonzero"),
     "where with one argument": (lambda x: torch.where(x > 1), "nonzero"),
     "read by mask": (lambda x: x[x > 1], "index"),
@@ -133,6 +143,7 @@ def test_what_is_safe_is_not_found() -> None:
         torch.zeros(2, 4).scatter_add_(1, index.view(2, 1), values[:2].view(2, 1))
         torch.empty(3).copy_(values[:3])
         values.masked_fill(values > 1, 0).unsqueeze(0).expand(2, -1).reshape(-1).to(torch.int64)
+        values.to(values.device).to(index).to(torch.float64, copy=True).to(device=index.device)
         torch.stack([torch.arange(4.0), torch.full((4,), 2.0)]).gather(1, index.view(2, 1))
     assert watch.findings == []
 

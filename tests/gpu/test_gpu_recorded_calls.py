@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -114,12 +115,17 @@ def test_what_python_did_is_frozen(path: Callable[[dict[str, int], Tensor], Tens
         lambda x: x.nonzero(),
         lambda x: x if x.any() else -x,
         lambda x: x + torch.tensor([1, 2, 3]),
+        lambda x: x.tolist(),
+        lambda x: (x.to("cpu") + 0).to(x.device),
+        lambda x: f"{x}",
+        pickle.dumps,
     ],
 )
 def test_what_a_graph_cannot_hold_is_refused(unsafe: Callable[[Tensor], Any]) -> None:
     """If this fails, a worker that no GPU could capture passes on a CPU."""
+    values = ints(1, 2, 3)  # outside: made in there, it would be refused itself
     with torch.inference_mode(), pytest.raises(CaptureError, match="a CUDA graph cannot hold"):
-        RecordedCalls(lambda: unsafe(ints(1, 2, 3)))
+        RecordedCalls(lambda: unsafe(values))
 
 
 @pytest.mark.interpreted

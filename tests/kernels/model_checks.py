@@ -14,7 +14,6 @@ from torch import Tensor
 
 from draftproof.gpu.draft_model import heads, operations
 from draftproof.gpu.operations import Accepted, Prompt
-from draftproof.gpu.window import write_accepted, write_frames
 from kernels.inputs import NAN, Numbers, same
 
 DTYPES = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-8}
@@ -83,15 +82,10 @@ def check_normed_windows(module: ModuleType) -> None:
             chunk = numbers.normal(5, stages, size).to(dtype)
             sources = torch.arange(5)[-width:]
             prompt = Prompt(chunk, sources, torch.full_like(sources, 5), sources + 7)
-            norm = module.NormRotary(weight, table, 1e-6)
-            module.write_normed_windows(
-                found, prompt, Accepted(fresh, slots, old, counts), norm, most=2
-            )
-            frames = old.unsqueeze(1) + 1 + torch.arange(r + 1)
-            stored = normed(chunk[sources], weight, prompt.frames, table)
-            write_frames(expected, prompt.slots, prompt.frames, stored)
-            stored = normed(fresh.flatten(0, 1), weight, frames.flatten(), table).view_as(fresh)
-            write_accepted(expected, slots, old, counts, stored)
+            step = prompt, Accepted(fresh, slots, old, counts)
+            norm = operations.NormRotary(weight, table, 1e-6)
+            module.write_normed_windows(found, *step, norm, most=2)
+            operations.store(expected, *step, norm)
             same(found[:6].isnan(), expected[:6].isnan())
             close_rows(found[:6].nan_to_num(nan=0), expected[:6].nan_to_num(nan=0), size, u)
             assert found[6].isnan().all()

@@ -21,7 +21,7 @@ from draftproof.gpu import kernels
 from draftproof.gpu.kernels import compile as compiling
 
 FOLDER = Path(kernels.__file__).parent
-TABLE = FOLDER.parents[1] / "docs" / "kernels.md"
+TABLE = Path(__file__).resolve().parents[2] / "docs" / "kernels.md"
 MODULE = "draftproof.gpu.kernels.compile"
 
 Python = Callable[..., "subprocess.CompletedProcess[str]"]

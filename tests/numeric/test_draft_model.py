@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
-from draftproof.gpu.draft_model.heads import Drawing, fed_tokens, markov_chain_sampled
+from draftproof.gpu.draft_model.heads import Drawing, fed_tokens
 from draftproof.gpu.draft_model.model import Draft, DraftModel
 from draftproof.gpu.draft_model.shape import (
     DraftShape,
@@ -17,6 +18,7 @@ from draftproof.gpu.draft_model.shape import (
     weight_shapes,
     weights_from_lists,
 )
+from draftproof.gpu.operations import Accepted, Prompt
 from draftproof.gpu.window import write_frames
 
 SHAPE = DraftShape(
@@ -118,6 +120,28 @@ def test_window_rows_of_a_step_are_those_of_its_tokens() -> None:
         assert torch.allclose(one[0].float(), rows[i].float(), atol=2**-5)
 
 
+def test_a_step_stores_the_rows_of_their_frames() -> None:
+    """If this fails, the window write of a step and `window_rows` are not of one model.
+
+    A prompt of 3 tokens and a generation of 4 rows, 2 of them accepted; nothing else is touched.
+    """
+    drafter = model()
+    width = SHAPE.streams * SHAPE.hidden
+    captured = list(torch.randn(SHAPE.captured_layers, 7, width))
+    frames = torch.tensor([1, 2, 3, 41, 42, 43, 44])
+    projected = linear(drafter.context(captured), drafter.weights.wkv.flatten(0, 1))
+    rows = torch.unflatten(projected, -1, (SHAPE.stages, SHAPE.head_dim))
+    windows = torch.full((4, SHAPE.stages, SHAPE.window, SHAPE.head_dim), NAN)
+    expected = windows.clone()
+    prompt = Prompt(rows[:3], torch.arange(3), torch.full((3,), 2), frames[:3])
+    generation = rows[3:].unsqueeze(0), *(torch.tensor([n]) for n in (0, 40, 2))
+    drafter.store(windows, prompt, Accepted(*generation))
+    found = drafter.window_rows(captured, frames)
+    for slot, i in ((2, 0), (2, 1), (2, 2), (0, 3), (0, 4)):
+        expected[slot, :, int(frames[i]) % SHAPE.window] = found[i]
+    assert torch.allclose(windows[:3], expected[:3], atol=1e-6, equal_nan=True)
+
+
 # ---- capture safety ------------------------------------------------------------------------------
 
 
@@ -135,9 +159,12 @@ def test_a_block_is_drafted_where_no_values_are(rnn: bool) -> None:
         captured = [torch.empty(2, shape.streams * shape.hidden)] * shape.captured_layers
         found = drafter.draft(windows, ints, ints, ints, ints)
         drawing = Drawing(ints > 0, torch.empty(2), torch.empty(2, shape.block))
-        w1, w2 = drafter.weights.w1, drafter.weights.w2
-        drawn, _ = markov_chain_sampled(found.logits, ints, w1, w2, drawing)
-        assert drawn.shape == found.tokens.shape == (2, shape.block)
+        assert found.tokens.shape == (2, shape.block)
+        if rnn:
+            with pytest.raises(ValueError, match="argmax only"):
+                drafter.chain_sampled(found.logits, ints, drawing)
+        else:
+            assert drafter.chain_sampled(found.logits, ints, drawing)[0].shape == (2, shape.block)
         assert drafter.window_rows(captured, ints).shape == (2, shape.stages, shape.head_dim)
 
 
