@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import median
 from time import monotonic
@@ -17,8 +17,8 @@ from draftproof.sim.divergence import Divergence
 from draftproof.sim.recordings import validate
 from draftproof.sim.traces import Trace, save
 
-SEEDED_STEPS = 60_000
-"""No defect may live through so many steps of any seed."""
+SEEDED_STEPS, CORE_STEPS = 60_000, 20_000
+"""No defect may live through so many steps of any seed; none of the core through so many."""
 MEDIAN_STEPS = 5_000
 """Nor, over all seeds, through more than so many steps in the median."""
 HYPOTHESIS_EXAMPLES = 1_000
@@ -32,8 +32,13 @@ DRIVERS = ("seeded", "hypothesis")
 Record = dict[str, Any]
 
 
-def measure(defect: Defect, seeds: Iterable[int], traces: Path | None = None) -> Record:
-    """What finding one defect takes.
+def measure(
+    defect: Defect,
+    seeds: Iterable[int],
+    traces: Path | None = None,
+    most_steps: int = SEEDED_STEPS,
+) -> Record:
+    """What finding one defect takes, within so many steps of each seed.
 
     Keys: sentence, side, reports; found: from every seed by every driver, within the budget;
     oracles: all that found it; by seed: seeded, hypothesis: steps until found, None if not;
@@ -49,7 +54,7 @@ def measure(defect: Defect, seeds: Iterable[int], traces: Path | None = None) ->
     oracles: set[str] = set()
     for seed in seeds:
         for driver in DRIVERS:
-            found = _drive(record, subject, driver, seed)
+            found = _drive(record, subject, driver, seed, most_steps)
             if found is not None:
                 oracles.add(told(*found.divergence.signature))
             if found is not None and driver == "seeded" and seed in SHRUNK:
@@ -68,10 +73,12 @@ def finished(record: Record, oracles: set[str]) -> Record:
     return record
 
 
-def _drive(record: Record, subject: Subject, driver: str, seed: int) -> Found | None:
+def _drive(
+    record: Record, subject: Subject, driver: str, seed: int, most_steps: int
+) -> Found | None:
     begin = monotonic()
     if driver == "seeded":
-        found = find_seeded(subject, seed, SEEDED_STEPS)
+        found = find_seeded(subject, seed, most_steps)
     else:
         found = find_hypothesis(subject, seed, HYPOTHESIS_EXAMPLES)
     record[driver][str(seed)] = found and found.steps
@@ -125,7 +132,7 @@ def told(oracle: str, field: str) -> str:
     return f"invariant {field}" if oracle == "invariant" else oracle
 
 
-def spread(steps: dict[str, int | None]) -> str:
+def spread(steps: Mapping[str, float | None]) -> str:
     """Median and worst."""
     found = [count for count in steps.values() if count is not None]
     if len(found) < len(steps):

@@ -43,7 +43,8 @@ Made by `python -m draftproof.fuzz.driving.contest --save docs --steps {given}`.
 Steps until a rare point is first met: median over {seeds} seeds; a campaign that does not meet it
 within {steps:,} steps counts as {steps:,}. The list of points
 ([`fuzz/coverage/rare.py`](../fuzz/coverage/rare.py)) was written before any driver but the uniform
-one: half are long one-sided runs, half are long lives in which several things happen.
+one, which the history does not show: list and drivers came in one commit. Half are long one-sided
+runs, half are long lives in which several things happen.
 
 {points}
 

@@ -74,10 +74,10 @@ class Scope:
                 yield (*pauses, step)
 
     def _left_out(self, live: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Who is not in the next batch; somebody is."""
+        """Who is not in the next batch; with subsets it may be everybody, for an idle step."""
         yield ()
         if self.subsets:
-            for size in range(1, len(live)):
+            for size in range(1, len(live) + 1):
                 yield from combinations(live, size)
 
     def _steps(self, config: Config, path: Sequence[AnyEvent], failed: bool) -> Iterator[Step]:

@@ -119,7 +119,7 @@ def markdown(record: Record, command: str) -> str:
         told.append(f"| {' | '.join(map(str, cells))} |")
     told += ["", "## Files", "", *_files(record), ""]
     told += ["## Left out", ""]
-    told += [f"* `{s.folder / n}`: {why}" for s in SIDES for n, why in s.left_out.items()]
+    told += [f"* {what}: {why}" for side in SIDES for what, why in side.excluded()]
     told += ["", "## Survivors", ""]
     survivors = [(n, m) for n, m in record["mutants"].items() if m["fate"] == "survived"]
     told += [f"* `{name}`: {mutant.get('listed', 'not listed')}" for name, mutant in survivors]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,9 @@ class Side:
     """Files that are judged alike.
 
     oracles: by name, in the order in which they are asked; the first that objects ends it;
-    left_out: files of the folder, and functions (`file.py::name`), that are not mutated, each with
-    the reason; only: which files of the folder are, None: all others.
+    left_out: files and folders of the folder, and functions (`file.py::name`), that are not
+    mutated, each with the reason; only: which files of the folder are, None: all others; rest: of
+    the files that `only` does not name, why.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Side:
     oracles: tuple[str, ...]
     left_out: Mapping[str, str]
     only: Sequence[str] | None = None
+    rest: str = ""
 
     def files(self) -> list[Path]:
         """What is mutated, in alphabetical order."""
@@ -29,6 +31,12 @@ class Side:
         return [
             self.folder / name for name in names if name in chosen and name not in self.left_out
         ]
+
+    def excluded(self) -> Iterator[tuple[str, str]]:
+        """What is not mutated, for people, and why."""
+        yield from ((f"`{self.folder / place}`", why) for place, why in self.left_out.items())
+        if self.only is not None:
+            yield f"the rest of `{self.folder}`", self.rest
 
     def covers(self, mutant: str) -> bool:
         """Whether a mutant of that name is in a function that is not left out."""
@@ -49,6 +57,11 @@ WORKER = Side(
     ("lockstep",),
     {
         "__init__.py": "empty",
+        "defects": "planted faults, each of which is found (tests/defects)",
+        "draft_model": "of a real draft model, which no step of this worker runs; held against "
+        "doubles, with planted faults (tests/numeric)",
+        "kernels": "Triton twins, also of the state logic: each is held against its eager twin, "
+        "bit for bit but for the sums of draft models, with planted faults (tests/kernels)",
         "capture_safety.py": "a tool that watches a worker's calls",
         "calibration.py": "fitted once, offline; no step runs it",
         "measured.py": "measures speed",
@@ -78,8 +91,6 @@ WORKER = Side(
         "scheduler.py::_values": HOST,
     },
 )
-"""Not in here: `gpu/kernels`, `gpu/draft_model` (numeric code, with checks of its own against
-doubles and eager twins) and `gpu/defects` (planted already)."""
 
 MODEL = Side(
     "model",
@@ -89,6 +100,7 @@ MODEL = Side(
         "__init__.py": "empty",
         "artefacts.py": "what a file of a deployment looks like",
         "calibration.py": "fitted once, offline; no step runs it",
+        "numeric": "the draft model in doubles, which no step runs (tests/numeric)",
         "vocabulary.py::Worker": "a protocol",
         "vocabulary.py::Drafter": "a protocol",
         "choosing.py::Matcher": "a protocol",
@@ -113,9 +125,9 @@ ENGINE = Side(
         "views.py",
         "warmups.py",
     ),
+    "chooses schedules, of which any is as good as another, compares, or does files; what compares "
+    "is held against faults planted by hand (tests/planted)",
 )
-"""The rest of `sim/` chooses schedules, of which any is as good as another, compares, or does
-files: mutants of checkers are planted by hand in `tests/planted`."""
 
 SIDES = (WORKER, MODEL, ENGINE)
 

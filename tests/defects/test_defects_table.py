@@ -10,9 +10,10 @@ import pytest
 from draftproof.fuzz import measuring
 from draftproof.fuzz.catalogue import CATALOGUE, CORE
 from draftproof.fuzz.cli import main
-from draftproof.fuzz.commands.defects import markdown
+from draftproof.fuzz.commands import defects
+from draftproof.fuzz.commands.defects import markdown, story
 from draftproof.fuzz.found import page
-from draftproof.fuzz.measuring import DRIVERS, MEDIAN_STEPS, SEEDED_STEPS, measure
+from draftproof.fuzz.measuring import CORE_STEPS, DRIVERS, MEDIAN_STEPS, SEEDED_STEPS, measure
 from draftproof.fuzz.rank_defects import RANK_CATALOGUE
 from draftproof.fuzz.reports import PLANTED
 
@@ -54,7 +55,8 @@ def test_every_defect_is_found_from_every_seed_by_both_drivers() -> None:
                 continue  # one driver knows schedules for several ranks
             assert list(steps) == [str(s) for s in range(20 if name in core else 2)], name
             assert None not in steps.values(), (name, driver)
-            assert max(steps.values()) <= (20_000 if name in core else SEEDED_STEPS), (name, driver)
+            most = CORE_STEPS if name in core else SEEDED_STEPS
+            assert max(steps.values()) <= most, (name, driver)
         assert median(record["seeded"].values()) <= MEDIAN_STEPS, name
         assert record["found"], name
 
@@ -65,14 +67,38 @@ def test_the_pages_are_the_table() -> None:
     assert (DOCS / "found.md").read_text() == page(TABLE)
 
 
+@pytest.mark.parametrize(
+    ("name", "budget"),
+    [("residual-not-clipped", "SEEDED_STEPS"), ("stop-ignored", "CORE_STEPS")],
+)
 def test_a_defect_that_lives_is_told(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str, budget: str
 ) -> None:
     """If this fails, a campaign that finds nothing looks like one that finds everything."""
-    monkeypatch.setattr(measuring, "SEEDED_STEPS", 1)
+    monkeypatch.setattr(defects, budget, 1)
     monkeypatch.setattr(measuring, "HYPOTHESIS_EXAMPLES", 1)
-    assert main(["defects", "residual-not-clipped", "--seeds", "1"]) == 6
-    assert capfd.readouterr().out.startswith("residual-not-clipped: NOT FOUND; steps found from 0")
+    assert main(["defects", name, "--seeds", "1"]) == 6
+    assert capfd.readouterr().out.startswith(f"{name}: NOT FOUND; steps found from 0")
+
+
+def test_a_story_says_how_soon_a_defect_is_found() -> None:
+    """If this fails, `draftproof defects` keeps to itself the cases and seconds that it took."""
+    told = story(
+        {
+            **TABLE["frame-off-by-one"],
+            "cases": {"seeded": {"0": 1, "1": 4}, "hypothesis": {"0": 2, "1": 2}},
+            "seconds": {"seeded": {"0": 0.2, "1": 1.2}, "hypothesis": {"0": 0.1, "1": 0.2}},
+            "seeded": {"0": 7, "1": 9},
+            "hypothesis": {"0": 3, "1": 30},
+        }
+    )
+    assert told.startswith(
+        "found in cases 2.5 (worst 4) seeded, 2 (worst 2) Hypothesis; "
+        "seconds 0.7 (worst 1.2) seeded, 0.15 (worst 0.2) Hypothesis; "
+        "steps 8 (worst 9) seeded, 16.5 (worst 30) Hypothesis; "
+    )
+    ranks = next(record for name, record in TABLE.items() if name in RANK_CATALOGUE)
+    assert " seeded, not tried Hypothesis; steps " in story(ranks).partition("; seconds ")[2]
 
 
 def test_a_saved_trace_names_its_defect_and_replays(

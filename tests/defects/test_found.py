@@ -1,6 +1,8 @@
 """docs/found.md: each report's trace fails as it says, by its defect alone, and nothing can go."""
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +26,14 @@ from draftproof.sim.traces import load as read
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = tuple(PLANTED)
+
+
+def called(name: str) -> str:
+    """A defect's name, and the reports that it stands for: `pytest -k '[POS-1]'` selects these."""
+    return name + "".join(f"[{report}]" for report in PLANTED[name].reports)
+
+
+each_defect = pytest.mark.parametrize("name", NAMES, ids=called)
 
 # What each engine defect breaks: an invariant of section 17, a rule of sections 10 and 14, what the
 # schedule asked for, or plain decoding.
@@ -81,7 +91,7 @@ def sound(name: str) -> Subject:
     return RankSubject(make) if name in RANK_CATALOGUE else Subject(make)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_defect
 def test_a_trace_fails_by_its_defect(name: str) -> None:
     """If this fails, an engine team is shown a trace that shows nothing, or something else."""
     trace = trace_of(name)
@@ -90,7 +100,7 @@ def test_a_trace_fails_by_its_defect(name: str) -> None:
     assert failure.signature == trace.failure
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_defect
 def test_the_oracle_meant_for_it_finds_it(name: str) -> None:
     """If this fails, a worker crashes instead of being compared, or an engine breaks another rule.
 
@@ -113,7 +123,9 @@ REFUSED = {"one-row-per-decode", "late-result-misdelivered"}
 refused by the worker itself."""
 
 
-@pytest.mark.parametrize("name", [name for name in ENGINE_DEFECTS if name not in REFUSED])
+@pytest.mark.parametrize(
+    "name", [name for name in ENGINE_DEFECTS if name not in REFUSED], ids=called
+)
 def test_comparison_alone_is_blind_to_engine_defects(name: str) -> None:
     """If this fails, the planted fault breaks the batch itself, which is not what it stands for."""
     trace = trace_of(name)
@@ -122,13 +134,13 @@ def test_comparison_alone_is_blind_to_engine_defects(name: str) -> None:
     assert check(alone, sound(name).make, watches=()).steps == len(run.steps)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_defect
 def test_a_trace_passes_without_its_defect(name: str) -> None:
     """If this fails, a trace shows a fault of the harness, not that of the report."""
     assert sound(name).failure(trace_of(name)) is None
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_defect
 def test_a_trace_is_replayed_as_it_was_found(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,13 +153,24 @@ def test_a_trace_is_replayed_as_it_was_found(
     assert field in [line.split(maxsplit=1)[-1] for line in told if line.startswith("field")]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_defect
 def test_no_event_of_a_trace_can_go(name: str) -> None:
     """If this fails, a reader is shown events that have nothing to do with the report."""
     trace, subject = trace_of(name), PLANTED[name].subject()
     for i in range(len(trace.events)):
         rest = subject.failure(cut(trace, trace.events[:i] + trace.events[i + 1 :]))
         assert rest is None or rest.signature != trace.failure
+
+
+def test_a_report_is_selected_by_its_id() -> None:
+    """If this fails, who reads of a report cannot run its red and its green half by its id."""
+    selected = ["-q", "--collect-only", "-p", "no:xdist", "-k", "[POS-1]", __file__]
+    command = [sys.executable, "-m", "pytest", *selected]
+    done = subprocess.run(command, cwd=DOCS.parent, capture_output=True, text=True, check=True)
+    found = {line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line}
+    pair = ("test_a_trace_fails_by_its_defect", "test_a_trace_passes_without_its_defect")
+    assert {f"{test}[frame-off-by-one[POS-1]]" for test in pair} <= found
+    assert all("[POS-1]" in test for test in found)
 
 
 def test_there_is_a_trace_for_every_defect_and_no_other() -> None:

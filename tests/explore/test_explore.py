@@ -71,14 +71,22 @@ def test_any_subset_may_be_in_a_batch() -> None:
     """If this fails, the nightly scope is no larger than that of CI."""
     subsets = Scope(depth=4, subsets=True)
     assert explore(subsets, None).edges > explore(SMALL, None).edges
-    two = next(path for path in _paths(subsets) if any(isinstance(event, Pause) for event in path))
-    assert isinstance(two[-1], Step)
+    both = (Submit(0, 2, limit=6), Submit(1, 2, limit=6), Step(draft_len=0))
+    assert _pauses(subsets, both) == {(), (0,), (1,), (0, 1)}
+    assert _pauses(subsets, both[::2]) == {(), (0,)}
+    assert _pauses(SMALL, both) == {()}
+    simulation = Simulation(subsets.config())
+    for event in (*both, Pause(0), Pause(1)):
+        simulation.apply(event)
+    expected = simulation.apply(Step(draft_len=0))
+    assert expected is not None
+    assert [row.incarnation for row in expected.batch.rows] == [0]  # the idle dummy alone
 
 
-def _paths(scope: Scope) -> list[tuple[object, ...]]:
-    shown: list[tuple[object, ...]] = []
-    Search(scope, Subject(None), True, shown.append).go()
-    return shown
+def _pauses(scope: Scope, path: Path) -> set[tuple[int, ...]]:
+    """Who is left out of the steps that may follow."""
+    moves = [move for move in scope.moves(path) if isinstance(move[-1], Step)]
+    return {tuple(pause.request for pause in move if isinstance(pause, Pause)) for move in moves}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +152,9 @@ def test_the_page_says_what_every_night_counts() -> None:
     told = [f"{int(count):,}" for count in counts]
     assert f"| nightly: any subset in each batch | {' | '.join(told)} |" in page
     assert "| CI: everybody in each batch | 15,329 | 9,363 | 4,922 |" in page
+    (exact,) = re.findall(r"explore --all-names --expect (\d+) (\d+) (\d+)", page)
+    told = [f"{int(count):,}" for count in exact]
+    assert f"| CI, byte for byte | {' | '.join(told)} |" in page
 
 
 @pytest.mark.parametrize("words", [("--seam", "nowhere"), ("--events", 0), ("--block", "x")])
