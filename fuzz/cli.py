@@ -150,7 +150,7 @@ def _add_fuzz(fuzz: argparse.ArgumentParser) -> None:
         help="points that have to be hit, else 6: every one, or those of the matrix (every)",
     )
     fuzz.add_argument("--matrix", type=Path, metavar="PAGE", help="write its table there")
-    fuzz.add_argument("--minimal", action="store_true", help="make the corpus minimal in the end")
+    fuzz.add_argument("--minimal", action="store_true", help="make its traces smaller in the end")
     fuzz.add_argument("--report", type=Path, metavar="F", help="write the coverage there, as JSON")
     fuzz.add_argument(
         "--memory", type=_positive, default=2048, metavar="MIB", help="of a process (2048)"

@@ -50,6 +50,8 @@ class Failure:
         if self.events_before != len(self.trace.events):
             tries = f", with {self.tries} tries each" if self.tries > 1 else ""
             lines.append(f"{'shrunk':<12} from {self.events_before} events{tries}")
+        elif self.tries > 1:
+            lines.append(f"{'tries':<12} {self.tries} for each smaller trace")
         if self.late:
             lines.append(f"{'not minimal':<12} time for shrinking ran out")
         return lines

@@ -70,11 +70,11 @@ class Corpus:
             write_whole(encode(trace), path)
         return path
 
-    def keep_failing(self, trace: Trace, instead: bool = False) -> Path:
-        """Keep a failing trace unless a smaller one fails alike; instead: whatever is there."""
+    def keep_failing(self, trace: Trace, instead: Trace | None = None) -> Path:
+        """Keep a failing trace unless a smaller one fails alike; that may be `instead`, though."""
         path = self.folder / FAILING / f"{name_of(trace)}.jsonl"
         there = load(path) if path.exists() else None
-        if there is None or instead or size_of(trace) < size_of(there):
+        if there is None or there == instead or size_of(trace) < size_of(there):
             write_whole(encode(trace), path)
         return path
 

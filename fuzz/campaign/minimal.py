@@ -1,4 +1,4 @@
-"""Makes a trace minimal that keeps what it covers, and a corpus that keeps its coverage."""
+"""Makes a trace smaller that keeps what it covers, and a corpus that keeps its coverage."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from draftproof.fuzz.campaign.chunks import Result
-from draftproof.fuzz.campaign.corpus import Corpus, name_of
+from draftproof.fuzz.campaign.corpus import Corpus, name_of, size_of
 from draftproof.fuzz.campaign.minimal import Element, head_that_covers
 from draftproof.fuzz.campaign.pool import Failed
 from draftproof.fuzz.coverage.tally import Coverage
@@ -43,12 +43,12 @@ class Total:
 
     def failure(self, trace: Trace) -> None:
         """Of traces that fail alike the smallest is kept."""
+        if self.corpus is not None:
+            self.corpus.keep_failing(trace)  # first, as a Ctrl-C may come between
         name = name_of(trace)
         there = self.failing.get(name)
-        if there is None or (len(trace.events), repr(trace)) < (len(there.events), repr(there)):
+        if there is None or size_of(trace) < size_of(there):
             self.failing[name] = trace
-        if self.corpus is not None:
-            self.corpus.keep_failing(trace)
 
     def _add(self, result: Result) -> None:
         self.chunks += 1

@@ -22,7 +22,7 @@ from draftproof.fuzz.coverage.matrix import CELLS, page
 from draftproof.fuzz.report import replay_line
 from draftproof.sim.errors import MISSED, ImplementationError, NoVerdict, UsageError
 from draftproof.sim.files import check_all_writable, write_whole
-from draftproof.sim.traces import Trace, decode, encode
+from draftproof.sim.traces import Trace, decode, encode, load
 
 NEVER_DONE = 7
 GOALS = {"every": CATALOGUE, "matrix": CELLS}
@@ -50,6 +50,15 @@ class _Campaign:
         self.pool = _pool(arguments)
 
     def run(self) -> int:
+        """The exit code; of a campaign that is ended at once, that of the failures so far."""
+        try:
+            return self._run()
+        except KeyboardInterrupt:
+            if not self.total.failing:
+                raise
+            return self._failed()
+
+    def _run(self) -> int:
         """Cases, then failures made small, then the corpus, then the verdict."""
         arguments = self.arguments
         print(
@@ -136,23 +145,31 @@ class _Campaign:
         )
 
     def _examined(self) -> list[list[str]]:
-        """A report of each failure, which is made minimal unless there was a Ctrl-C."""
+        """A report of each failure, which is made minimal unless there was a Ctrl-C before."""
         traces = [trace for _, trace in sorted(self.total.failing.items())]
         reports = [self._told(trace) for trace in traces]
-        if self.interrupted:
-            return reports
-        tasks = [
-            self._task(number, (encode(trace),), shrink=True)
-            for number, trace in enumerate(traces)
-            if trace.failure not in (DEATH, HANG)
-        ]
-        for message in self.pool.run(tasks):
+        for message in self.pool.run(self._shrinking(traces)):
             if isinstance(message, Result):
+                lines = message.lines
                 for data in message.failing:
                     small = decode(data, "a shrunk trace")
-                    self.corpus.keep_failing(small, instead=True)
-                reports[message.number] = [*message.lines, *reports[message.number][1:]]
+                    lines += self._keep(small, traces[message.number])
+                reports[message.number] = [*lines, *reports[message.number][1:]]
         return reports
+
+    def _shrinking(self, traces: Sequence[Trace]) -> Iterator[Task]:
+        for number, trace in enumerate(traces):
+            if self.interrupted:
+                return
+            if trace.failure not in (DEATH, HANG):
+                yield self._task(number, (encode(trace),), shrink=True)
+
+    def _keep(self, small: Trace, whole: Trace) -> list[str]:
+        """The shrunk trace takes the place of the whole one, but not of a smaller one."""
+        there = load(self.corpus.keep_failing(small, instead=whole))
+        if there == small:
+            return []
+        return [f"{'kept':<12} the trace of an earlier campaign ({len(there.events)} events)"]
 
     def _told(self, trace: Trace) -> list[str]:
         assert trace.failure is not None
@@ -193,8 +210,7 @@ class _Campaign:
         for report in failures:
             print("\n" + "\n".join(report))
         if failures:
-            print(f"\n{len(failures)} failures in {arguments.corpus}/failing")
-            return _exit_code([trace.failure for trace in total.failing.values()])
+            return self._failed()
         if self.interrupted:
             raise NoVerdict("interrupted, no verdict; everything found is kept")
         if arguments.cases is None and total.coverage.steps < LEAST_STEPS:
@@ -210,6 +226,11 @@ class _Campaign:
         seconds = monotonic() - self.start
         print(f"no difference found in {seconds:.1f} s")
         return 0
+
+    def _failed(self) -> int:
+        failing = self.total.failing.values()
+        print(f"\n{len(failing)} failures in {self.arguments.corpus}/failing")
+        return _exit_code([trace.failure for trace in failing])
 
 
 def _exit_code(failures: Sequence[tuple[str, str] | None]) -> int:

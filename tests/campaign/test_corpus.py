@@ -88,8 +88,18 @@ def test_a_shrunk_failure_takes_the_place_of_the_whole_one(tmp_path: Path) -> No
     whole = trace(Step(accepts=(2,)), failure=("comparison", "windows"))
     shrunk = trace(Step(accepts=(2,), rotate=1), failure=("comparison", "windows"))
     corpus.keep_failing(whole)
-    corpus.keep_failing(shrunk, instead=True)
+    corpus.keep_failing(shrunk, instead=whole)
     assert corpus.failing() == [shrunk]
+
+
+def test_a_shrunk_failure_does_not_take_the_place_of_a_smaller_one(tmp_path: Path) -> None:
+    """If this fails, each campaign may leave a larger trace than the one before."""
+    corpus = Corpus(tmp_path)
+    whole, shrunk, there = (trace(*[Step()] * n, failure=("hang", "timeout")) for n in (5, 3, 2))
+    corpus.keep_failing(there)
+    corpus.keep_failing(whole)
+    corpus.keep_failing(shrunk, instead=whole)
+    assert corpus.failing() == [there]
 
 
 def test_corpora_merge_by_their_files(tmp_path: Path) -> None:

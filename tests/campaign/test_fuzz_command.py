@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ import msgspec
 import pytest
 from command import MODEL, clean, command, draftproof
 
-from draftproof.fuzz.campaign.chunks import Task, work
+from draftproof.fuzz.campaign.chunks import Result, Task, work
 from draftproof.fuzz.campaign.corpus import Corpus
 from draftproof.fuzz.campaign.minimal import points
-from draftproof.fuzz.commands.fuzz import _exit_code
+from draftproof.fuzz.cli import parser
+from draftproof.fuzz.commands.fuzz import _Campaign, _exit_code
+from draftproof.reference.config import checked
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.events import Step, Submit
-from draftproof.sim.traces import Trace, decode, encode
+from draftproof.sim.traces import Trace, cut, decode, encode
 
 TROUBLED = Path(__file__).parent / "data" / "troubled.py"
 POINTS = Path(__file__).parent.parent / "data" / "points" / "coverage"
@@ -142,6 +145,78 @@ def test_ctrl_c_ends_what_is_under_way_and_keeps_everything(tmp_path: Path) -> N
     assert "interrupted: ending what is under way" in err
     assert "failures in corpus/failing" in out
     assert Corpus(tmp_path / "corpus").failing()
+
+
+def test_a_second_ctrl_c_ends_at_once_with_the_exit_code_of_the_failures(tmp_path: Path) -> None:
+    """If this fails, a script takes a campaign with failures for one without a verdict."""
+    words = command("fuzz", "--minutes", 5, *troubled("MiscountsSlowly", tmp_path))
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=clean(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("corpus/failing/*.jsonl")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        while "ending what is under way" not in process.stderr.readline():
+            pass
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert "Traceback" not in err
+    assert process.returncode == 1
+    assert "failures in corpus/failing" in out
+    assert "passed" not in out  # what was under way has not ended
+    assert Corpus(tmp_path / "corpus").failing()
+
+
+class Shrinks:
+    """Instead of a pool: each failing trace shrinks to its first events; then comes Ctrl-C."""
+
+    def __init__(self, campaign: _Campaign, events: int) -> None:
+        self.campaign, self.events, self.asked = campaign, events, 0
+
+    def run(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        for task in tasks:
+            self.asked += 1
+            whole = decode(task.traces[0], "it")
+            small = encode(cut(whole, whole.events[: self.events]))
+            yield Result(task.number, failing=[small], lines=["shrunk"])
+            self.campaign.interrupted = True
+
+
+def campaign_that_failed(folder: Path, events: int) -> tuple[_Campaign, Shrinks]:
+    """After the cases: three failures of four events, which shrink to so many."""
+    words = ["fuzz", "--cases", "1", "--implementation", MODEL, "--corpus", str(folder)]
+    campaign = _Campaign(parser().parse_args(words))
+    for field in ("ctx_len", "draft_seq", "windows"):
+        trace = Trace(checked(Config(1, 2, 1, 2)), (Step(),) * 4, failure=("comparison", field))
+        campaign.total.failure(trace)
+    with campaign.pool:  # it has a folder
+        pool = Shrinks(campaign, events)
+    campaign.pool = pool  # type: ignore[assignment]  # all of a pool that is used
+    return campaign, pool
+
+
+def test_ctrl_c_while_failures_are_shrunk_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    """If this fails, who stops a campaign waits until the last failure is minimal."""
+    campaign, pool = campaign_that_failed(tmp_path, events=2)
+    first, *others = campaign._examined()
+    assert pool.asked == 1
+    assert first[0] == "shrunk"
+    assert [lines[0][:12].strip() for lines in others] == ["found by", "found by"]
+    assert sorted(len(trace.events) for trace in campaign.corpus.failing()) == [2, 4, 4]
+
+
+def test_a_smaller_trace_of_an_earlier_campaign_stays_and_is_told(tmp_path: Path) -> None:
+    """If this fails, each campaign on a corpus may undo the shrinking of the last one."""
+    earlier, _ = campaign_that_failed(tmp_path, events=2)
+    assert "kept" not in str(earlier._examined())
+    again, _ = campaign_that_failed(tmp_path, events=2)
+    assert "kept" not in str(again._examined())
+    later, _ = campaign_that_failed(tmp_path, events=3)
+    assert "kept         the trace of an earlier campaign (2 events)" in later._examined()[0]
+    assert sorted(len(trace.events) for trace in later.corpus.failing()) == [2, 4, 4]
 
 
 def test_ctrl_c_without_a_failure_is_no_verdict(tmp_path: Path) -> None:

@@ -81,6 +81,20 @@ def test_a_failure_that_comes_and_goes_is_counted_and_shrunk_with_more_tries(
     ]
 
 
+def test_a_failure_that_comes_and_goes_and_cannot_be_shrunk_tells_its_tries() -> None:
+    """If this fails, nobody knows how much "not smaller" is worth of a flaky failure."""
+    small = examine(Subject(Wrong), TRACE, Divergence("comparison", "draft_seq")).trace
+    subject = Subject(every(3))
+    found = subject.failure(small)
+    assert found is not None
+    failure = examine(subject, small, found)
+    assert failure.trace == small
+    assert failure.lines(None)[-2:] == [
+        "fails        3 of 10 replays",
+        "tries        11 for each smaller trace",
+    ]
+
+
 def test_a_failure_that_never_comes_again_is_left_whole() -> None:
     """If this fails, a failure that nobody can show is reported with a wrong trace."""
     subject = Subject(every(11))

@@ -91,6 +91,14 @@ class MiscountsNowAndThen(Miscounts):
         return Model.state(self) if self.sound else super().state()
 
 
+class MiscountsSlowly(Miscounts):
+    """Does so too, and a chunk takes minutes."""
+
+    def happen(self, batch: Batch) -> None:
+        time.sleep(0.1)
+        super().happen(batch)
+
+
 class HangsInC(Sound):
     """Hangs where no signal reaches it, whenever five rows or more are in a batch."""
 
