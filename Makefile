@@ -25,7 +25,7 @@ bench: $(READY)
 lossless: $(READY)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m draftproof.fuzz.lossless --write docs/lossless.md $(ARGS)
 
-# By hand, in an hour or so: which mutants of worker, model and engine nothing sees (writes
+# By hand, in half an hour or so: which mutants of worker, model and engine nothing sees (writes
 # docs/mutation.md).
 mutation: $(READY)
 	$(VENV)/bin/python -m draftproof.fuzz.mutation --save docs $(ARGS)

@@ -1,14 +1,16 @@
 """The list of known survivors: what it must look like, and when a run fails by it."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from draftproof.fuzz.mutation.children import Verdict
-from draftproof.fuzz.mutation.report import below, record
+from draftproof.fuzz.mutation.report import below, markdown, record
 from draftproof.fuzz.mutation.survivors import mistakes, read
 from draftproof.sim.errors import FileError
 
+DOCS = Path(__file__).parents[2] / "docs"
 KILLED, SURVIVED = Verdict("killed", "journal", 3), Verdict("survived")
 A, B = "sim/a.py::f::constant::1 -> 2", "sim/a.py::f::boolean::a | b and c -> a | b or c"
 
@@ -53,3 +55,13 @@ def test_only_what_is_equivalent_does_not_count() -> None:
     assert (table["sums"]["engine"]["equivalent"], below(table)) == (1, [])
     table = record(verdicts, {A: "not seen: nobody looks"})
     assert (table["sums"]["engine"]["survived"], len(below(table))) == (1, 1)
+
+
+def test_the_page_is_the_table_and_the_list() -> None:
+    """If this fails, docs/mutation.md was edited by hand, or does not go with the list."""
+    table = json.loads((DOCS / "mutation.json").read_text())
+    page = (DOCS / "mutation.md").read_text()
+    assert page == markdown(table, "python -m draftproof.fuzz.mutation")
+    survived = {n: m.get("listed") for n, m in table["mutants"].items() if m["fate"] == "survived"}
+    assert survived == read()
+    assert below(table) == []
