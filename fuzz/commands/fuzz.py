@@ -82,8 +82,8 @@ class _Campaign:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-C: what is under way ends, and nothing new begins; the second one is as usual."""
         self.interrupted = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # before anybody hears of it
         print("interrupted: ending what is under way ...", file=sys.stderr, flush=True)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _late(self) -> bool:
         minutes = self.arguments.minutes
