@@ -40,8 +40,8 @@ faults: $(READY)
 
 # Every night: every schedule of a larger scope, then an hour of new ones (docs/campaigns.md).
 campaign: $(READY)
-	$(VENV)/bin/draftproof explore --subsets --expect 132153 55578 9419
-	$(VENV)/bin/draftproof fuzz --minutes 60 --workers 2 --goal $(ARGS)
+	$(VENV)/bin/draftproof explore --subsets --symmetry --expect 132153 55578 9419
+	$(VENV)/bin/draftproof fuzz --minutes 60 --workers 2 $(ARGS)
 
 # On a machine with a GPU, with its own Python and its own torch (docs/gpu.md).
 gpu-check:

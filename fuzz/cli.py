@@ -125,7 +125,7 @@ def _add_explore(explore: argparse.ArgumentParser) -> None:
         help="exact counts, else exit code 6",
     )
     explore.add_argument(
-        "--all-names", action="store_true", help="tell states apart that differ in names alone"
+        "--symmetry", action="store_true", help="merge states that differ in names alone"
     )
 
 
@@ -144,10 +144,9 @@ def _add_fuzz(fuzz: argparse.ArgumentParser) -> None:
     fuzz.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the schedules (0)")
     fuzz.add_argument(
         "--goal",
-        nargs="?",
-        const="every",
-        choices=("every", "matrix"),
-        help="points that have to be hit, else 6: every one, or those of the matrix (every)",
+        choices=("points", "matrix", "none"),
+        default="points",
+        help="what has to be hit, else 6: every point, every cell of the matrix, nothing (points)",
     )
     fuzz.add_argument("--matrix", type=Path, metavar="PAGE", help="write its table there")
     fuzz.add_argument("--minimal", action="store_true", help="make its traces smaller in the end")

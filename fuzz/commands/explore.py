@@ -39,10 +39,13 @@ def _explore(arguments: argparse.Namespace, beacon: Beacon) -> int:
     def show(path: Path) -> None:
         beacon.show(_trace(arguments, scope, path))
 
-    names = "one by one" if arguments.all_names else "up to the names of requests and slots"
-    print(f"exploring {arguments.implementation} on {arguments.device}, states {names}", flush=True)
+    same = "up to the names of requests and slots" if arguments.symmetry else "byte for byte"
+    print(
+        f"exploring {arguments.implementation} on {arguments.device}, states merge {same}",
+        flush=True,
+    )
     start = perf_counter()
-    search = Search(scope, subject, not arguments.all_names, show)
+    search = Search(scope, subject, arguments.symmetry, show)
     try:
         explored = search.go(lambda so_far: _progress(so_far, perf_counter() - start))
     except ConfigError as error:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 
 from msgspec.structs import replace
 
+from draftproof.fuzz.driving.exhaustive import every
 from draftproof.reference.config import checked
 from draftproof.reference.vocabulary import Config
+from draftproof.sim.choices import Choices
 from draftproof.sim.events import AnyEvent, Cancel, Pause, Step, Submit
 from draftproof.sim.run import Simulation
 
@@ -53,49 +55,73 @@ class Scope:
 
     def moves(self, path: Sequence[AnyEvent]) -> Iterator[Move]:
         """What may happen next, each in one way only; what would do nothing is left out."""
-        simulation = Simulation(self.config())
-        for event in path:
-            simulation.apply(event)
-        live, config = simulation.engine.live, simulation.config
-        submitted, failed = self.spent(path)
-        if len(live) < self.requests and submitted < self.lives:
-            new = Submit(submitted, self.prompt, limit=self.limit)
-            yield (new,)
-            if simulation.engine.last_departed is not None:
-                again = replace(new, same_id=True)
-                yield (again,)
-                yield (replace(again, imported=True),)
-        yield from ((Cancel(ordinal),) for ordinal in live)
-        if not live:
-            return
-        for left_out in self._left_out(live):
-            pauses = tuple(Pause(ordinal) for ordinal in left_out)
-            for step in self._steps(config, [*path, *pauses], failed):
-                yield (*pauses, step)
-
-    def _left_out(self, live: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Who is not in the next batch; with subsets it may be everybody, for an idle step."""
-        yield ()
-        if self.subsets:
-            for size in range(1, len(live) + 1):
-                yield from combinations(live, size)
-
-    def _steps(self, config: Config, path: Sequence[AnyEvent], failed: bool) -> Iterator[Step]:
-        """Every r; for each every way to accept, and the failure, which comes before that."""
-        decoding = _decoding(config, path)
-        for r in range(self.block + 1):
-            for accepts in product(range(r + 1), repeat=decoding):
-                yield Step(accepts=accepts, draft_len=r)
-            if self.seam is not None and not failed:
-                yield Step(draft_len=r, fault=self.seam)
+        crossing = Crossing(self, path)
+        return every(crossing.choose) if crossing.ways else iter(())
 
 
-def _decoding(config: Config, path: Sequence[AnyEvent]) -> int:
-    """How many generation rows of requests the next step will have."""
-    simulation = Simulation(config)
+class Crossing:
+    """Where a path has led, and the choice of what comes next.
+
+    changes: who may come or go; subsets: who may be left out of the next batch, none if nobody is
+    there. With `Scope.subsets` that may be everybody, for an idle step.
+    """
+
+    def __init__(self, scope: Scope, path: Sequence[AnyEvent]) -> None:
+        self.scope, self.path = scope, path
+        self.submitted, self.failed = scope.spent(path)
+        simulation = _led(scope, path)
+        live = simulation.engine.live
+        returned = simulation.engine.last_departed is not None
+        self.changes = [*self._arrivals(len(live), returned), *map(Cancel, live)]
+        most = len(live) if scope.subsets else 0
+        sizes = range(most + 1) if live else ()
+        self.subsets = [left_out for size in sizes for left_out in combinations(live, size)]
+        self._decoding: dict[Move, int] = {}
+
+    @property
+    def ways(self) -> int:
+        """Each change, or a step."""
+        return len(self.changes) + bool(self.subsets)
+
+    def choose(self, choices: Choices) -> Move:
+        """One move."""
+        way = choices.below(self.ways)
+        if way < len(self.changes):
+            return (self.changes[way],)
+        left_out = self.subsets[choices.below(len(self.subsets))]
+        pauses = tuple(Pause(ordinal) for ordinal in left_out)
+        return (*pauses, self._step(choices, pauses))
+
+    def _arrivals(self, live: int, returned: bool) -> Iterator[AnyEvent]:
+        """A new request, under an id of its own or, with its prompt or without, the last one's."""
+        scope = self.scope
+        if live < scope.requests and self.submitted < scope.lives:
+            new = Submit(self.submitted, scope.prompt, limit=scope.limit)
+            yield new
+            if returned:
+                yield replace(new, same_id=True)
+                yield replace(new, same_id=True, imported=True)
+
+    def _step(self, choices: Choices, pauses: Move) -> Step:
+        """Any r; any way to accept, or the failure, which comes before that."""
+        r = choices.below(self.scope.block + 1)
+        if self.scope.seam is not None and not self.failed and choices.below(2):
+            return Step(draft_len=r, fault=self.scope.seam)
+        accepts = tuple(choices.below(r + 1) for _ in range(self._decoders(pauses)))
+        return Step(accepts=accepts, draft_len=r)
+
+    def _decoders(self, pauses: Move) -> int:
+        """How many generation rows of requests the step will have."""
+        if pauses not in self._decoding:
+            expected = _led(self.scope, [*self.path, *pauses]).apply(Step(draft_len=0))
+            # None: engine and model break down, as the move itself will show.
+            rows = () if expected is None else expected.batch.generations
+            self._decoding[pauses] = sum(row.incarnation > 0 for row in rows)
+        return self._decoding[pauses]
+
+
+def _led(scope: Scope, path: Sequence[AnyEvent]) -> Simulation:
+    simulation = Simulation(scope.config())
     for event in path:
         simulation.apply(event)
-    expected = simulation.apply(Step(draft_len=0))
-    if expected is None:
-        return 0  # engine and model break down, as the move itself will show
-    return sum(row.incarnation > 0 for row in expected.batch.generations)
+    return simulation

@@ -57,7 +57,7 @@ class Search:
         self,
         scope: Scope,
         subject: Subject,
-        symmetry: bool = True,
+        symmetry: bool = False,
         show: Callable[[Path], None] = lambda path: None,
     ) -> None:
         self.scope, self.symmetry, self.show = scope, symmetry, show

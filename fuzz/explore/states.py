@@ -26,10 +26,7 @@ ASIDE = frozenset({"config", "journal", "run"})
 
 def digest(parts: Iterable[object]) -> Key:
     """A short key; the same for the same parts in any process."""
-    sink = blake2b(digest_size=16)
-    for part in parts:
-        sink.update(repr(part).encode() + b"\0")
-    return sink.digest()
+    return blake2b("\0".join(map(repr, parts)).encode(), digest_size=16).digest()
 
 
 def model_of(simulation: Simulation) -> Any:
@@ -37,40 +34,45 @@ def model_of(simulation: Simulation) -> Any:
     return simulation._model
 
 
-def memory(thing: object, seen: dict[int, int] | None = None) -> Iterator[object]:
+def memory(thing: object) -> list[object]:
     """Everything that can be reached from an object, as a flat sequence of plain values.
 
     Functions and what is `ASIDE` are left out. What is reached twice is told once.
     """
-    seen = {} if seen is None else seen
+    told: list[object] = []
+    _tell(thing, told, {})
+    return told
+
+
+def _tell(thing: object, told: list[object], seen: dict[int, int]) -> None:
     if thing is None or isinstance(thing, bool | int | float | str | bytes):
-        yield thing
+        told.append(thing)
     elif callable(thing) and not hasattr(thing, "forward"):
         return
     elif id(thing) in seen:
-        yield f"again {seen[id(thing)]}"
+        told.append(f"again {seen[id(thing)]}")
     else:
         seen[id(thing)] = len(seen)
-        yield from _told(thing, seen)
+        _tell_parts(thing, told, seen)
 
 
-def _told(thing: Any, seen: dict[int, int]) -> Iterator[object]:
+def _tell_parts(thing: Any, told: list[object], seen: dict[int, int]) -> None:
     if is_numbers(thing):
-        yield numbers(thing).tobytes()
+        told.append(numbers(thing).tobytes())
     elif isinstance(thing, dict):
         for name, value in thing.items():
-            yield from memory(name, seen)
-            yield from memory(value, seen)
+            _tell(name, told, seen)
+            _tell(value, told, seen)
     elif isinstance(thing, list | tuple | deque):
-        yield len(thing)
+        told.append(len(thing))
         for value in thing:
-            yield from memory(value, seen)
+            _tell(value, told, seen)
     elif isinstance(thing, set | frozenset):
-        yield sorted(map(repr, thing))
+        told.append(sorted(map(repr, thing)))
     else:
         for name, value in attributes(thing):
-            yield name
-            yield from memory(value, seen)
+            told.append(name)
+            _tell(value, told, seen)
 
 
 def attributes(thing: Any) -> Iterator[tuple[str, Any]]:

@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,12 @@ from draftproof.fuzz.driving.contest import (
     seeds_that_find,
     steps_until,
 )
+from draftproof.fuzz.driving.exhaustive import every
 from draftproof.fuzz.driving.one_sided import KINDS, ONE_SIDED, OneSided
 from draftproof.fuzz.driving.raw import fuzz_one_input
 from draftproof.fuzz.driving.swarm import Swarm, swarm_case
 from draftproof.reference.vocabulary import Config
-from draftproof.sim.choices import Seeded
+from draftproof.sim.choices import Choices, Seeded
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
 from draftproof.sim.events import KINDS as EVENT_KINDS
@@ -51,6 +53,27 @@ def test_a_case_is_the_same_every_time(driver: str) -> None:
         first, second = (case(3, index, Engine) for _ in range(2))
         assert (first.config, first.events) == (second.config, second.events)
     assert case(3, 0, Engine).events != case(4, 0, Engine).events
+
+
+def spelled(choices: Choices) -> str:
+    """A word of up to three letters a and b."""
+    return "".join("ab"[choices.below(2)] for _ in range(choices.below(4)))
+
+
+def test_the_exhaustive_driver_leaves_nothing_out_and_repeats_nothing() -> None:
+    """If this fails, an exploration that found nothing has not tried everything."""
+    words = [""] + ["".join(w) for n in (1, 2, 3) for w in product("ab", repeat=n)]
+    assert list(every(spelled)) == words
+    assert list(every(lambda choices: 7)) == [7]
+
+
+def test_what_asks_differently_after_the_same_answers_is_told() -> None:
+    """If this fails, an exploration of something that changes by itself passes as complete."""
+    bounds = iter((2, 3))
+    with pytest.raises(ValueError, match="choice 0 was below 2 and is now below 3"):
+        list(every(lambda choices: choices.below(next(bounds))))
+    with pytest.raises(ValueError, match="nothing to choose from"):
+        list(every(lambda choices: choices.below(0)))
 
 
 def kinds_of(seed: int) -> Counter[type]:
