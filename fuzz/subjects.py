@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from draftproof.fuzz.cases import Subject
-from draftproof.fuzz.catalogue import CATALOGUE, ENGINE_DEFECTS
-from draftproof.fuzz.rank_cases import RankSubject
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE, RankDefect
+from draftproof.fuzz.defects.catalogue import CATALOGUE, ENGINE_DEFECTS
+from draftproof.fuzz.ranks.cases import RankSubject
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE, RankDefect
 from draftproof.fuzz.supervise import Beacon
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence

@@ -146,7 +146,7 @@ class Engine(Roster):
         """Tell the statistics, as they are now."""
         self.journal.write(log.Published(self.tally.published()))
 
-    # What planted engine defects replace (`draftproof.fuzz.engine_defects`)
+    # What planted engine defects replace (`draftproof.fuzz.defects.engines`)
 
     def _give_up(self) -> None:
         """Nobody waits longer than one step for a result that does not arrive."""

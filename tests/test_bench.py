@@ -30,8 +30,8 @@ from draftproof.fuzz.bench.sizes import QUICK
 from draftproof.fuzz.bench.state_machine import LockstepMachine, ScheduleMachine, drive
 from draftproof.fuzz.campaign.chunks import DRIVERS
 from draftproof.fuzz.cases import EVENTS_PER_CASE, Subject
-from draftproof.fuzz.catalogue import CATALOGUE
 from draftproof.fuzz.cli import main
+from draftproof.fuzz.defects.catalogue import CATALOGUE
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Seeded
 from draftproof.sim.divergence import Divergence

@@ -15,8 +15,8 @@ from draftproof.fuzz.bench.figures import Figure, Goal, geometric_mean
 from draftproof.fuzz.bench.sizes import Sizes
 from draftproof.fuzz.bench.state_machine import LockstepMachine, drive
 from draftproof.fuzz.cases import Subject
-from draftproof.fuzz.catalogue import CORE, Defect
-from draftproof.fuzz.drivers import find_hypothesis, find_seeded
+from draftproof.fuzz.defects.catalogue import CORE, Defect
+from draftproof.fuzz.defects.finding import find_hypothesis, find_seeded
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import AnyEvent
 from draftproof.sim.lockstep import Checked

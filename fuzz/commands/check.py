@@ -11,7 +11,7 @@ from draftproof.fuzz.amount import Amount, amount_of
 from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.collector import calm_collector
 from draftproof.fuzz.failures import examine, save_new
-from draftproof.fuzz.rank_campaign import campaign_of_ranks
+from draftproof.fuzz.ranks.campaign import campaign_of_ranks
 from draftproof.fuzz.refused import refuse
 from draftproof.fuzz.summary import Summary
 from draftproof.fuzz.supervise import Beacon, goes_wrong_alone, supervised
@@ -64,7 +64,7 @@ def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
         except Divergence as divergence:
             _tell_failure(arguments, subject, beacon, trace, divergence, index)
             return divergence.exit_code
-        if perf_counter() - told > 2:
+        if summary.cases and perf_counter() - told > 2:
             told = perf_counter()
             _progress(summary, amount, told - start)
     seconds = perf_counter() - start

@@ -15,9 +15,9 @@ from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from draftproof.fuzz.catalogue import CATALOGUE, CORE
-from draftproof.fuzz.found import VERDICTS, page
-from draftproof.fuzz.measuring import (
+from draftproof.fuzz.defects.catalogue import CATALOGUE, CORE
+from draftproof.fuzz.defects.found import VERDICTS, page
+from draftproof.fuzz.defects.measuring import (
     CORE_SEEDS,
     CORE_STEPS,
     HYPOTHESIS_EXAMPLES,
@@ -28,9 +28,9 @@ from draftproof.fuzz.measuring import (
     measure,
     spread,
 )
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE
-from draftproof.fuzz.rank_measuring import measure_ranks
-from draftproof.fuzz.reports import PLANTED
+from draftproof.fuzz.defects.reports import PLANTED
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE
+from draftproof.fuzz.ranks.measuring import measure_ranks
 from draftproof.sim.errors import MISSED, UsageError
 from draftproof.sim.files import check_writable, write_whole
 

@@ -9,11 +9,11 @@ from time import perf_counter
 
 from draftproof.fuzz.collector import calm_collector
 from draftproof.fuzz.coverage.ranks import RANK_POINTS
-from draftproof.fuzz.fault_campaign import Table, markdown, run_campaign
-from draftproof.fuzz.rank_cases import RankSubject
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE
-from draftproof.fuzz.rank_failures import tell_failure, trace_of
-from draftproof.fuzz.rank_measuring import measure_ranks
+from draftproof.fuzz.ranks.cases import RankSubject
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE
+from draftproof.fuzz.ranks.failures import tell_failure, trace_of
+from draftproof.fuzz.ranks.faults import Table, markdown, run_campaign
+from draftproof.fuzz.ranks.measuring import measure_ranks
 from draftproof.fuzz.refused import refusals
 from draftproof.fuzz.supervise import Beacon, supervised
 from draftproof.sim.divergence import Divergence

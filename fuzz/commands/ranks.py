@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
-from draftproof.fuzz.rank_cases import DISTURB
+from draftproof.fuzz.ranks.cases import DISTURB
 from draftproof.sim.errors import ImplementationError
 from draftproof.sim.loading import load
 
@@ -50,7 +50,7 @@ def _start(arguments: argparse.Namespace, rank: int, folder: Path) -> subprocess
         "disturb": DISTURB,
         "patience": arguments.patience,
     }
-    command = [sys.executable, "-m", "draftproof.fuzz.rank_process", json.dumps(given)]
+    command = [sys.executable, "-m", "draftproof.fuzz.ranks.process", json.dumps(given)]
     log = (folder / f"log-{rank}").open("wb")
     with log:
         return subprocess.Popen(command, stdout=log, stderr=log)

@@ -14,7 +14,7 @@ from importlib import import_module
 from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.mutation import pinned
 from draftproof.fuzz.mutation.scope import NOT_PINNED, PINNED, RECORDINGS, SEED, STEPS
-from draftproof.fuzz.rank_cases import RankSubject, seeded_world
+from draftproof.fuzz.ranks.cases import RankSubject, seeded_world
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.errors import ImplementationError
 from draftproof.sim.loading import load

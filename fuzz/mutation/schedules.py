@@ -13,7 +13,7 @@ from draftproof.fuzz.cases import LONG_EVERY, seeded_case
 from draftproof.fuzz.coverage.observe import observe
 from draftproof.fuzz.mutation.oracles import DISTURB, RANKS, WORKERS, Campaign
 from draftproof.fuzz.mutation.scope import SEED, STEPS
-from draftproof.fuzz.rank_cases import seeded_world
+from draftproof.fuzz.ranks.cases import seeded_world
 from draftproof.reference.vocabulary import Batch, Config
 from draftproof.sim.loading import load
 from draftproof.sim.ranks import World

@@ -10,12 +10,12 @@ import pytest
 from batches import small
 from command import MODEL
 
-from draftproof.fuzz import fault_campaign
 from draftproof.fuzz.cli import main
 from draftproof.fuzz.coverage.catalogue import CATALOGUE
 from draftproof.fuzz.coverage.ranks import RANK_POINTS, rank_points
-from draftproof.fuzz.fault_campaign import Table, markdown
-from draftproof.fuzz.rank_cases import DISTURB, RANKS, seeded_world
+from draftproof.fuzz.ranks import faults
+from draftproof.fuzz.ranks.cases import DISTURB, RANKS, seeded_world
+from draftproof.fuzz.ranks.faults import Table, markdown
 from draftproof.fuzz.supervise import CHILD
 from draftproof.sim.events import Step, Submit, Warmup
 from draftproof.sim.rank_events import On, RankEvent, Together
@@ -172,10 +172,10 @@ def test_a_pattern_that_never_came_ends_the_campaign_with_exit_code_6(
     """If this fails, ranks of which none was ever idle are taken for a full campaign."""
     monkeypatch.setenv(CHILD, str(tmp_path / "case.jsonl"))  # in this process, not in a child
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fault_campaign, "ROWS", ())  # no fault has to happen
-    monkeypatch.setattr(fault_campaign, "RANK_POINTS", {"rank/2 draft": ""})
+    monkeypatch.setattr(faults, "ROWS", ())  # no fault has to happen
+    monkeypatch.setattr(faults, "RANK_POINTS", {"rank/2 draft": ""})
     words = ["faults", "--implementation", MODEL, "--steps", "100"]
     assert main(words) == 0
-    monkeypatch.setattr(fault_campaign, "RANK_POINTS", {"rank/2 draft": "", "rank/9 draft": ""})
+    monkeypatch.setattr(faults, "RANK_POINTS", {"rank/2 draft": "", "rank/9 draft": ""})
     assert main(words) == 6
     assert "never met: rank/9 draft" in capsys.readouterr().out

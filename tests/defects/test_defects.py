@@ -12,8 +12,8 @@ from functools import cache
 import pytest
 
 from draftproof.fuzz.cases import Subject, seeded_case
-from draftproof.fuzz.catalogue import CATALOGUE, ENGINE_DEFECTS, Defect
-from draftproof.fuzz.drivers import Found, find_seeded
+from draftproof.fuzz.defects.catalogue import CATALOGUE, ENGINE_DEFECTS, Defect
+from draftproof.fuzz.defects.finding import Found, find_seeded
 from draftproof.reference.vocabulary import Collaborators
 from draftproof.sim.loading import load
 

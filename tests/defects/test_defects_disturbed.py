@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from draftproof.fuzz.cases import Subject
-from draftproof.fuzz.catalogue import CATALOGUE
-from draftproof.fuzz.drivers import Found, find_seeded
-from draftproof.fuzz.fault_catalogue import FAULT_ENGINES, FAULT_WORKERS
+from draftproof.fuzz.defects.catalogue import CATALOGUE
+from draftproof.fuzz.defects.disturbed import FAULT_ENGINES, FAULT_WORKERS
+from draftproof.fuzz.defects.finding import Found, find_seeded
 from draftproof.sim.loading import load
 from draftproof.sim.run import replay
 

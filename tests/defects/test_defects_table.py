@@ -7,15 +7,21 @@ from typing import Any
 
 import pytest
 
-from draftproof.fuzz import measuring
-from draftproof.fuzz.catalogue import CATALOGUE, CORE
 from draftproof.fuzz.cli import main
 from draftproof.fuzz.commands import defects
 from draftproof.fuzz.commands.defects import markdown, story
-from draftproof.fuzz.found import page
-from draftproof.fuzz.measuring import CORE_STEPS, DRIVERS, MEDIAN_STEPS, SEEDED_STEPS, measure
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE
-from draftproof.fuzz.reports import PLANTED
+from draftproof.fuzz.defects import measuring
+from draftproof.fuzz.defects.catalogue import CATALOGUE, CORE
+from draftproof.fuzz.defects.found import page
+from draftproof.fuzz.defects.measuring import (
+    CORE_STEPS,
+    DRIVERS,
+    MEDIAN_STEPS,
+    SEEDED_STEPS,
+    measure,
+)
+from draftproof.fuzz.defects.reports import PLANTED
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE
 
 DOCS = Path(__file__).parents[2] / "docs"
 TABLE: dict[str, Any] = json.loads((DOCS / "defects.json").read_text())

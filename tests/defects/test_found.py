@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from draftproof.fuzz.cases import Subject
-from draftproof.fuzz.catalogue import CATALOGUE, ENGINE_DEFECTS
 from draftproof.fuzz.cli import main
-from draftproof.fuzz.found import page, shown
-from draftproof.fuzz.rank_cases import RankSubject
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE
-from draftproof.fuzz.reports import NOT_COVERED, PLANTED, reports
+from draftproof.fuzz.defects.catalogue import CATALOGUE, ENGINE_DEFECTS
+from draftproof.fuzz.defects.found import page, shown
+from draftproof.fuzz.defects.reports import NOT_COVERED, PLANTED, reports
+from draftproof.fuzz.ranks.cases import RankSubject
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE
 from draftproof.fuzz.supervise import CHILD
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import check

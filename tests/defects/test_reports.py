@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import pytest
 
-from draftproof.fuzz.reports import NOT_COVERED, PLANTED, Report, reports
+from draftproof.fuzz.defects.reports import NOT_COVERED, PLANTED, Report, reports
 
 COVERED = frozenset(report for defect in PLANTED.values() for report in defect.reports)
 

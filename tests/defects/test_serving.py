@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from draftproof.fuzz.cases import Subject, seeded_case
-from draftproof.fuzz.catalogue import CATALOGUE
-from draftproof.fuzz.drivers import find_seeded
-from draftproof.fuzz.serving import output, reading, serve
+from draftproof.fuzz.defects.catalogue import CATALOGUE
+from draftproof.fuzz.defects.finding import find_seeded
+from draftproof.fuzz.defects.serving import output, reading, serve
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import Batch, Collaborators, Config, StepResult
 from draftproof.sim.events import Step, Submit

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from command import MODEL, draftproof
 
-from draftproof.fuzz.fault_campaign import Table, markdown, run_campaign
-from draftproof.fuzz.rank_cases import RankSubject
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE
-from draftproof.fuzz.rank_measuring import measure_ranks
+from draftproof.fuzz.ranks.cases import RankSubject
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE
+from draftproof.fuzz.ranks.faults import Table, markdown, run_campaign
+from draftproof.fuzz.ranks.measuring import measure_ranks
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import SEAMS, Collaborators, Config
 from draftproof.sim.faults import LATE, OPTIONAL, SITES

@@ -13,11 +13,11 @@ from time import monotonic, sleep
 import pytest
 import torch
 
-from draftproof.fuzz import gpu_check
 from draftproof.fuzz.cli import parser
-from draftproof.fuzz.gpu_check import OWN, ROOT, Part, main, parts
-from draftproof.fuzz.gpu_parts import PARTS
-from draftproof.fuzz.gpu_timings import generation_steps, measure
+from draftproof.fuzz.gpu_check import check
+from draftproof.fuzz.gpu_check.check import OWN, ROOT, Part, main, parts
+from draftproof.fuzz.gpu_check.parts import PARTS
+from draftproof.fuzz.gpu_check.timings import generation_steps, measure
 
 
 def python(code: str, name: str = "part", seconds: float = 60, needs: str | None = None) -> Part:
@@ -66,7 +66,7 @@ def test_every_end_of_a_part_has_its_verdict(
     line: str,
 ) -> None:
     """If this fails, a part that found something, or never ran, looks fine."""
-    monkeypatch.setattr(gpu_check, "parts", lambda device, quick: [part, python(SAYS, "after")])
+    monkeypatch.setattr(check, "parts", lambda device, quick: [part, python(SAYS, "after")])
     report = tmp_path / "report.json"
     assert main(["--device", "cpu", "--json", str(report)]) == code
     told, after = capsys.readouterr().out.splitlines()[2:4]
@@ -81,10 +81,10 @@ def test_what_was_measured_before_time_was_up_is_kept() -> None:
     """If this fails, a part that is stopped in its last second has measured nothing."""
     printed = '[{"a": 1}]\nnote\n[{"a": 1}, {"a'
     code = f"import time; print({printed!r}, flush=True); time.sleep(60)"
-    outcome = gpu_check.run(python(code, "timings", 5.1), monotonic() + 60)
-    assert outcome.verdict == gpu_check.LATE
-    assert gpu_check._figures("timings", [outcome]) == [{"a": 1}]
-    assert gpu_check._figures("kernels", [outcome]) == []
+    outcome = check.run(python(code, "timings", 5.1), monotonic() + 60)
+    assert outcome.verdict == check.LATE
+    assert check._figures("timings", [outcome]) == [{"a": 1}]
+    assert check._figures("kernels", [outcome]) == []
 
 
 def test_what_a_part_has_started_ends_with_it(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_a_part_has_started_ends_with_it(tmp_path: Path) -> None:
         "import subprocess, sys, time\n"
         f"print(subprocess.Popen([sys.executable, '-c', {sleeper!r}]).pid, flush=True)\n{sleeper}"
     )
-    outcome = gpu_check.run(python(code, seconds=5.1), monotonic() + 60)
+    outcome = check.run(python(code, seconds=5.1), monotonic() + 60)
     child, deadline = Path("/proc", outcome.output.strip()), monotonic() + 10
     while child.exists() and "Z" not in (child / "stat").read_text("utf-8").split()[2]:
         assert monotonic() < deadline
@@ -180,11 +180,11 @@ def test_parts_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None
     assert set(PARTS) == set(OWN)
     assert main([name, "--device", "cpu", "--quick"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    if name in gpu_check.MEASURING:
+    if name in check.MEASURING:
         record = json.loads(last)
         assert record
-        outcome = gpu_check.Outcome(name, gpu_check.OK, 1.0, last, last)
-        shown = gpu_check.lines({}, [outcome], {name: record})
+        outcome = check.Outcome(name, check.OK, 1.0, last, last)
+        shown = check.lines({}, [outcome], {name: record})
         assert len(shown) >= 6
         assert "[" not in shown[2]
     else:

@@ -15,7 +15,7 @@ from command import MODEL
 from draftproof.fuzz.bench.memory import TOLERANCE, measure
 from draftproof.fuzz.bench.sizes import QUICK
 from draftproof.fuzz.cases import Subject, seeded_case
-from draftproof.fuzz.rank_cases import RankSubject, seeded_world
+from draftproof.fuzz.ranks.cases import RankSubject, seeded_world
 from draftproof.gpu.worker import make
 from draftproof.sim.engine import Engine
 from draftproof.sim.faults import Faults

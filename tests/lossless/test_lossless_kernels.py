@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from draftproof.fuzz.decoding import Pair, Setting, alike, decode, pairs
-from draftproof.fuzz.lossless import DEFECTS, STEPS
+from draftproof.fuzz.lossless.decoding import Pair, Setting, alike, decode, pairs
+from draftproof.fuzz.lossless.law import DEFECTS, STEPS
 from draftproof.reference.vocabulary import Collaborators, Config, Worker
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import MakeWorker

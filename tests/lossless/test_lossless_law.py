@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from draftproof.fuzz.catalogue import CATALOGUE
-from draftproof.fuzz.decoding import (
+from draftproof.fuzz.defects.catalogue import CATALOGUE
+from draftproof.fuzz.lossless.decoding import (
     BLOCK,
     EXACT,
     GRID,
@@ -21,7 +21,7 @@ from draftproof.fuzz.decoding import (
     pairs,
     settings,
 )
-from draftproof.fuzz.lossless import (
+from draftproof.fuzz.lossless.law import (
     DEFECTS,
     FAMILY,
     LAW,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from batches import gen, make_batch, make_model, sampled, small
 
-from draftproof.fuzz.decoding import BLOCK, Decoding, pairs, worker_config
+from draftproof.fuzz.lossless.decoding import BLOCK, Decoding, pairs, worker_config
 from draftproof.gpu.worker import make
 from draftproof.reference.acceptance import one_hot
 from draftproof.reference.config import checked

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from draftproof.fuzz.chi_square import fit
+from draftproof.fuzz.lossless.chi_square import fit
 from draftproof.gpu import philox as eager
 from draftproof.gpu.kernels import philox as triton
 from draftproof.gpu.philox import DRAWN, Seeds, uniforms

@@ -7,7 +7,7 @@ from math import isclose
 import numpy as np
 import pytest
 
-from draftproof.fuzz.chi_square import LEAST_EXPECTED, fit, merged, survival
+from draftproof.fuzz.lossless.chi_square import LEAST_EXPECTED, fit, merged, survival
 
 # Upper percentage points of chi-square, from the tables in the back of textbooks.
 PRINTED = (

@@ -8,7 +8,7 @@ import pytest
 from examples import share
 from hypothesis import given
 
-from draftproof.fuzz.catalogue import ENGINE_DEFECTS
+from draftproof.fuzz.defects.catalogue import ENGINE_DEFECTS
 from draftproof.properties.invariants import Invariants
 from draftproof.properties.strategies import runs
 from draftproof.reference.vocabulary import UNDONE, Config

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from draftproof.fuzz.cases import Subject
-from draftproof.fuzz.drivers import find_seeded
+from draftproof.fuzz.defects.finding import find_seeded
 from draftproof.reference.vocabulary import Batch
 from draftproof.sim import journal as log
 from draftproof.sim.engine import Engine

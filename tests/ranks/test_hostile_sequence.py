@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from batches import small
 
-from draftproof.fuzz.rank_cases import behind
+from draftproof.fuzz.ranks.cases import behind
 from draftproof.properties.rank_check import check_ranks
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import Cancel, Step, Submit, Warmup

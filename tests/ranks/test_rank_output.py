@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from batches import small
 
-from draftproof.fuzz.rank_cases import RankSubject, seeded_world
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE
-from draftproof.fuzz.rank_output import rank_output, waiting
+from draftproof.fuzz.ranks.cases import RankSubject, seeded_world
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE
+from draftproof.fuzz.ranks.output import rank_output, waiting
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import Batch, StepResult
 from draftproof.sim.events import Step, Submit

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import clean, command, draftproof
 
-from draftproof.fuzz.rank_process import place
+from draftproof.fuzz.ranks.process import place
 
 CROSSING = "draftproof.gpu.defects.crossing"
 

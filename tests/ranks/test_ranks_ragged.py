@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from batches import small
 
-from draftproof.fuzz.rank_campaign import ragged_steps
-from draftproof.fuzz.rank_cases import behind, seeded_world
+from draftproof.fuzz.ranks.campaign import ragged_steps
+from draftproof.fuzz.ranks.cases import behind, seeded_world
 from draftproof.properties.rank_check import check_ranks
 from draftproof.properties.ranks import check_round
 from draftproof.reference.model import Model

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import pytest
 from batches import small
 
-from draftproof.fuzz.rank_cases import Behind, RankSubject, behind, find_seeded_world, seeded_world
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE
+from draftproof.fuzz.ranks.cases import Behind, RankSubject, behind, find_seeded_world, seeded_world
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE
 from draftproof.properties.rank_check import check_ranks, check_survivors
 from draftproof.properties.ranks import check_crossings
 from draftproof.reference.model import Model

@@ -9,7 +9,7 @@ from batches import small
 from command import draftproof
 
 from draftproof.fuzz.cases import seeded_case
-from draftproof.fuzz.fault_engines import LostWakeUp
+from draftproof.fuzz.defects.engines.disturbed import LostWakeUp
 from draftproof.reference.vocabulary import Batch, Config
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine

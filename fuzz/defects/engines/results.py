@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from draftproof.reference.lengths import deliverable
-from draftproof.reference.vocabulary import Batch, StepResult
+from draftproof.reference.vocabulary import Batch, ContextRow, GenerationRow, StepResult
 from draftproof.sim import journal as log
 from draftproof.sim.engine import Engine
 from draftproof.sim.events import AnyEvent, Recompute
 from draftproof.sim.requests import Request
+
+
+class StopIgnored(Engine):
+    """A stop token ends the request, but what was accepted behind it is emitted: STOP-2, STOP-3."""
+
+    def _kept(self, request: Request, tokens: list[int]) -> list[int]:
+        return deliverable(tokens, None, request.room)
+
+
+class LateResultMisdelivered(Engine):
+    """A late result goes to whoever has the request's id by now, not its incarnation: PRE-4."""
+
+    def _recipient(self, row: ContextRow | GenerationRow) -> Request | None:
+        return next((r for r in self.everybody if r.request_id == row.request_id), None)
+
+
+class LateResultTwice(Engine):
+    """Results handed over while the next step is under way come once more; no public report."""
+
+    def settle(self, launched: Batch | None = None) -> None:
+        pending = self.pending
+        super().settle(launched)
+        if launched is not None:
+            self.pending = pending
+            super().settle(launched)
 
 
 class LateResultToTheDeparted(Engine):

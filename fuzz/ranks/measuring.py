@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from time import monotonic
 
+from draftproof.fuzz.defects.measuring import DRIVERS, SEEDED_STEPS, SHRUNK, Record, finished, told
 from draftproof.fuzz.failures import examine
-from draftproof.fuzz.measuring import DRIVERS, SEEDED_STEPS, SHRUNK, Record, finished, told
-from draftproof.fuzz.rank_cases import FoundWorld, RankSubject, find_seeded_world
-from draftproof.fuzz.rank_defects import RankDefect
-from draftproof.fuzz.rank_output import rank_output
+from draftproof.fuzz.ranks.cases import FoundWorld, RankSubject, find_seeded_world
+from draftproof.fuzz.ranks.defects import RankDefect
+from draftproof.fuzz.ranks.output import rank_output
 from draftproof.sim.traces import Trace, save
 
 
 def measure_ranks(defect: RankDefect, seeds: Iterable[int], traces: Path | None = None) -> Record:
-    """As `draftproof.fuzz.measuring.measure`, by seeded schedules alone; a step counts per rank."""
+    """As `defects/measuring.py` for one rank, by seeded schedules alone; a step counts per rank."""
     subject = defect.subject()
     record: Record = {"sentence": defect.sentence, "side": defect.side, "reports": defect.reports}
     record |= {"found": True, "oracles": [], "seeded": {}, "hypothesis": {}}

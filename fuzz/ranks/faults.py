@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from draftproof.fuzz.coverage.ranks import RANK_POINTS, rank_points
-from draftproof.fuzz.measuring import Record
-from draftproof.fuzz.rank_cases import DISTURB, RANKS, Behind, RankSubject, behind, seeded_world
+from draftproof.fuzz.defects.measuring import Record
+from draftproof.fuzz.ranks.cases import DISTURB, RANKS, Behind, RankSubject, behind, seeded_world
 from draftproof.fuzz.refused import refuse
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.faults import LATE, SITES

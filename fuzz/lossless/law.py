@@ -12,16 +12,15 @@ worker that is right in one of a million worlds; here the world is fixed by its 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from draftproof.fuzz.catalogue import CATALOGUE, Defect
-from draftproof.fuzz.chi_square import Fit, fit
-from draftproof.fuzz.decoding import (
+from draftproof.fuzz.defects.catalogue import CATALOGUE, Defect
+from draftproof.fuzz.lossless.chi_square import Fit, fit
+from draftproof.fuzz.lossless.decoding import (
     BLOCK,
     ROWS,
     Emitted,
@@ -192,8 +191,8 @@ def page(
     """The whole page, as it stands in `docs/lossless.md`."""
     text = f"""# Sampled decoding keeps the target's law
 
-Made by `make lossless`; what is measured, and how, is said in `fuzz/lossless.py` and
-`fuzz/decoding.py`.
+Made by `make lossless`; what is measured, and how, is said in `fuzz/lossless/law.py` and
+`fuzz/lossless/decoding.py`.
 
 {ROWS} rows decode at once, each by its own random numbers (semantics, section 6), K = {BLOCK}. The
 target's law q and the drafter's p are drawn at random, p for each position of a block, and know no
@@ -250,7 +249,3 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=STEPS, metavar="N", help="of two backends")
     parser.add_argument("--write", type=Path, metavar="F", help="put the page into this file")
     return parser.parse_args(argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

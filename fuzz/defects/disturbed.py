@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from draftproof.fuzz import fault_engines as engines
-from draftproof.fuzz.defect import engine_defect, worker_defect
+from draftproof.fuzz.defects.defect import engine_defect, worker_defect
+from draftproof.fuzz.defects.engines import disturbed
 
 FAULT_WORKERS = (
     worker_defect(
@@ -103,20 +103,20 @@ FAULT_WORKERS = (
 FAULT_ENGINES = (
     engine_defect(
         "chunk-retried",
-        engines.ChunkRetried,
+        disturbed.ChunkRetried,
         "",
         "a prompt chunk is fed twice to a request that was paused in between",
     ),
     engine_defect(
         "cancel-leaves-slot",
-        engines.CancelLeavesSlot,
+        disturbed.CancelLeavesSlot,
         "",
         "a request cancelled in mid-step never gives its sequence slot back",
     ),
     replace(
         engine_defect(
             "lost-wake-up",
-            engines.LostWakeUp,
+            disturbed.LostWakeUp,
             "",
             "a request whose result is lost waits for it for ever",
         ),

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import groupby
 
-from draftproof.fuzz.measuring import Record, spread, told
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE
-from draftproof.fuzz.reports import NOT_COVERED, Report, defects_of, reports
-from draftproof.fuzz.serving import SHOWN
+from draftproof.fuzz.defects.measuring import Record, spread, told
+from draftproof.fuzz.defects.reports import NOT_COVERED, Report, defects_of, reports
+from draftproof.fuzz.defects.serving import SHOWN
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE
 
 Records = Mapping[str, Record]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from draftproof.fuzz import engine_defects as engines
-from draftproof.fuzz.defect import Defect as Defect
-from draftproof.fuzz.defect import engine_defect as _engine
-from draftproof.fuzz.defect import worker_defect as _worker
-from draftproof.fuzz.fault_catalogue import FAULT_ENGINES, FAULT_WORKERS
-from draftproof.fuzz.reported import REPORTED
-from draftproof.fuzz.scheduling_defects import COUNTED, LATE, PLANNING
+from draftproof.fuzz.defects.defect import Defect as Defect
+from draftproof.fuzz.defects.defect import engine_defect as _engine
+from draftproof.fuzz.defects.defect import worker_defect as _worker
+from draftproof.fuzz.defects.disturbed import FAULT_ENGINES, FAULT_WORKERS
+from draftproof.fuzz.defects.engines import drafts, results
+from draftproof.fuzz.defects.reported import REPORTED
+from draftproof.fuzz.defects.scheduling import COUNTED, LATE, PLANNING
 from draftproof.sim.run import MakeEngine
 
 WINDOW_DEFECTS = (
@@ -256,31 +256,31 @@ WORKER_DEFECTS = (
 ENGINE_SIDE = (
     _engine(
         "lookup-from-wrong-side",
-        engines.LookupFromWrongSide,
+        drafts.LookupFromWrongSide,
         "",
         "the draft length is that of the last threshold not above the batch size",
     ),
     _engine(
         "drafts-of-another",
-        engines.DraftsOfAnother,
+        drafts.DraftsOfAnother,
         "LAG-4 ROW-7",
         "after a reorder a request verifies the drafts of another one",
     ),
     _engine(
         "stale-drafts",
-        engines.StaleDrafts,
+        drafts.StaleDrafts,
         "GAP-7",
         "drafts from before a step without drafts are verified after it",
     ),
     _engine(
         "stop-ignored",
-        engines.StopIgnored,
+        results.StopIgnored,
         "STOP-2 STOP-3",
         "tokens accepted behind a stop token are emitted",
     ),
     _engine(
         "late-result-misdelivered",
-        engines.LateResultMisdelivered,
+        results.LateResultMisdelivered,
         "PRE-4",
         "a late result is given to the next request with the same id",
     ),

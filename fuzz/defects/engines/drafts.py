@@ -8,6 +8,32 @@ from draftproof.sim.events import Step
 from draftproof.sim.requests import Request
 
 
+class LookupFromWrongSide(Engine):
+    """Of the schedule's keys the last one <= the batch size decides; no public report."""
+
+    def _draft_len(self, event: Step, size: int) -> int:
+        schedule = self.config.draft_len_schedule
+        if schedule is None:
+            return super()._draft_len(event, size)
+        return next((r for key, r in reversed(schedule) if key <= size), self.config.max_draft_len)
+
+
+class DraftsOfAnother(Engine):
+    """Drafts are looked up by row in the engine's own order, not the batch's: LAG-4, ROW-7."""
+
+    def _drafts(self, request: Request, row: int, draft_len: int) -> list[int]:
+        decoding = [view for view in self.views if view.decoding]
+        return fit_drafts(decoding[row].drafts, draft_len)
+
+
+class StaleDrafts(Engine):
+    """A step that proposes nothing leaves the drafts of the step before it in place: GAP-7."""
+
+    def _propose(self, request: Request, row: int, drafts: list[int]) -> None:
+        if drafts:
+            super()._propose(request, row, drafts)
+
+
 class DraftsByBatchRow(Engine):
     """Only requests with drafts have an entry, which is looked up by row of the batch: ROW-11."""
 

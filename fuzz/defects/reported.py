@@ -1,9 +1,9 @@
-"""Planted defects that public reports ask for, beside those of `draftproof.fuzz.catalogue`."""
+"""Planted defects that public reports ask for, beside those of `catalogue.py`."""
 
 from __future__ import annotations
 
-from draftproof.fuzz.defect import engine_defect, worker_defect
-from draftproof.fuzz.faulty import drafts, requests, results
+from draftproof.fuzz.defects.defect import engine_defect, worker_defect
+from draftproof.fuzz.defects.engines import drafts, requests, results
 
 REPORTED_WORKERS = (
     worker_defect(

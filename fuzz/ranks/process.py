@@ -1,4 +1,4 @@
-"""One rank in a process of its own: `python -m draftproof.fuzz.rank_process JSON`.
+"""One rank in a process of its own: `python -m draftproof.fuzz.ranks.process JSON`.
 
 The schedule is the same in every process, for it follows from the seed; what the ranks have in
 common is real: row counts are gathered, and the draft MoE's barrier is crossed, by
@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
-from draftproof.fuzz.rank_cases import seeded_world
+from draftproof.fuzz.ranks.cases import seeded_world
 from draftproof.properties.broken import broken
 from draftproof.properties.rank_check import lent_to_rank
 from draftproof.reference.vocabulary import ConfigError

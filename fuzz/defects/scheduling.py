@@ -4,9 +4,8 @@ And of what is counted of all that."""
 
 from __future__ import annotations
 
-from draftproof.fuzz import engine_defects as engines
-from draftproof.fuzz.defect import engine_defect, worker_defect
-from draftproof.fuzz.faulty import counts
+from draftproof.fuzz.defects.defect import engine_defect, worker_defect
+from draftproof.fuzz.defects.engines import counts, planning, results
 
 PLANNING = (
     worker_defect(
@@ -74,19 +73,19 @@ PLANNING = (
 LATE = (
     engine_defect(
         "recycled-slot",
-        engines.RecycledSlot,
+        planning.RecycledSlot,
         "",
         "the host's snapshot is read at a request's present slot, whoever had that slot then",
     ),
     engine_defect(
         "current-confidences",
-        engines.CurrentConfidences,
+        planning.CurrentConfidences,
         "",
         "the host looks at the confidences of the very drafts that it schedules",
     ),
     engine_defect(
         "late-result-twice",
-        engines.LateResultTwice,
+        results.LateResultTwice,
         "",
         "a result that comes late is applied twice",
     ),

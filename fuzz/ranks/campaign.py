@@ -9,8 +9,8 @@ from time import perf_counter
 
 from draftproof.fuzz.amount import amount_of
 from draftproof.fuzz.collector import calm_collector
-from draftproof.fuzz.rank_cases import RankSubject, seeded_world
-from draftproof.fuzz.rank_failures import tell_failure, trace_of
+from draftproof.fuzz.ranks.cases import RankSubject, seeded_world
+from draftproof.fuzz.ranks.failures import tell_failure, trace_of
 from draftproof.fuzz.refused import refusals, refuse
 from draftproof.fuzz.supervise import Beacon
 from draftproof.reference.vocabulary import ConfigError

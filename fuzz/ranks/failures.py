@@ -7,7 +7,7 @@ import argparse
 import msgspec
 
 from draftproof.fuzz.failures import examine, save_new
-from draftproof.fuzz.rank_cases import RankSubject
+from draftproof.fuzz.ranks.cases import RankSubject
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.ranks import World
 from draftproof.sim.traces import Trace

@@ -9,10 +9,10 @@ from time import monotonic
 from typing import Any
 
 from draftproof.fuzz.cases import Subject
-from draftproof.fuzz.defect import Defect
-from draftproof.fuzz.drivers import Found, find_hypothesis, find_seeded
+from draftproof.fuzz.defects.defect import Defect
+from draftproof.fuzz.defects.finding import Found, find_hypothesis, find_seeded
+from draftproof.fuzz.defects.serving import output
 from draftproof.fuzz.failures import Failure, examine
-from draftproof.fuzz.serving import output
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.recordings import validate
 from draftproof.sim.traces import Trace, save
@@ -43,7 +43,7 @@ def measure(
     Keys: sentence, side, reports; found: from every seed by every driver, within the budget;
     oracles: all that found it; by seed: seeded, hypothesis: steps until found, None if not;
     cases, seconds: the same by driver; minimal_events, first (oracle and field of the minimal
-    trace) and output (`draftproof.fuzz.serving.output` of the whole case), for the seeds shrunk;
+    trace) and output (`serving.output` of the whole case), for the seeds shrunk;
     trace: the seed of the shortest minimal trace. traces: a folder for all of those.
     """
     subject = defect.subject()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from draftproof.fuzz.catalogue import CATALOGUE, Defect
-from draftproof.fuzz.rank_defects import RANK_CATALOGUE, RankDefect
+from draftproof.fuzz.defects.catalogue import CATALOGUE, Defect
+from draftproof.fuzz.ranks.defects import RANK_CATALOGUE, RankDefect
 
 PLANTED: Mapping[str, Defect | RankDefect] = {**CATALOGUE, **RANK_CATALOGUE}
 """Every planted defect by its name."""

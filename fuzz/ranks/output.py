@@ -1,6 +1,6 @@
 """Whether the output of several ranks alone would have shown a fault.
 
-As `draftproof.fuzz.serving` for one rank, but each rank's worker is led through its run instead of
+As `defects/serving.py` for one rank, but each rank's worker is led through its run instead of
 being served, and it is also looked at whether the ranks' barrier calls would leave them waiting.
 What the target's own collectives would do with batches that do not go together is not modelled.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from draftproof.fuzz.rank_cases import RankSubject
-from draftproof.fuzz.serving import reading, sent
+from draftproof.fuzz.defects.serving import reading, sent
+from draftproof.fuzz.ranks.cases import RankSubject
 from draftproof.reference.model import Model
 from draftproof.reference.vocabulary import UNDONE, StepResult
 from draftproof.sim.players import Player

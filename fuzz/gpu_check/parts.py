@@ -13,8 +13,8 @@ from draftproof.fuzz.bench.figures import Figure, tables
 from draftproof.fuzz.bench.sizes import FULL, QUICK
 from draftproof.fuzz.cases import Subject
 from draftproof.fuzz.cli import TORCH_WORKER
-from draftproof.fuzz.drivers import find_hypothesis
-from draftproof.fuzz.gpu_timings import Timing, measure, table
+from draftproof.fuzz.defects.finding import find_hypothesis
+from draftproof.fuzz.gpu_check.timings import Timing, measure, table
 from draftproof.sim.loading import load
 
 PROPERTY_SECONDS = 15

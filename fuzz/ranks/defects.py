@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from draftproof.fuzz.rank_cases import RankSubject
+from draftproof.fuzz.ranks.cases import RankSubject
 from draftproof.reference.config import padded_size
 from draftproof.reference.ragged import Shape, agreed_shape
 from draftproof.reference.scheduler import limits_of

@@ -25,7 +25,7 @@ from tempfile import TemporaryFile
 from time import monotonic
 from typing import IO, Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NO_VERDICT = 5  # exit code
 OK, FAILED, LATE, ABSENT = "ok", "failed", "out of time", "absent"
 MEASURING = ("timings", "kernels")
@@ -94,7 +94,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"gpu-check: {obstacle}", file=sys.stderr)
         return NO_VERDICT
     if arguments.part is not None:
-        from draftproof.fuzz.gpu_parts import PARTS
+        from draftproof.fuzz.gpu_check.parts import PARTS
 
         return PARTS[arguments.part](arguments.device, arguments.quick)
     deadline = monotonic() + 60 * arguments.minutes
@@ -304,7 +304,7 @@ def lines(
     about: dict[str, str], outcomes: list[Outcome], figures: dict[str, list[dict[str, Any]]]
 ) -> list[str]:
     """The report for people."""
-    from draftproof.fuzz.gpu_parts import measured
+    from draftproof.fuzz.gpu_check.parts import measured
 
     told = [", ".join(f"{name} {value}" for name, value in about.items()), ""]
     for record in map(_record, outcomes):
@@ -324,7 +324,3 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=7.5, metavar="M", help="at most (7.5)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the report for machines")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())
