@@ -40,6 +40,7 @@ faults: $(READY)
 
 # Every night: every schedule of a larger scope, then an hour of new ones (docs/campaigns.md).
 campaign: $(READY)
+	$(VENV)/bin/draftproof explore --subsets --expect 196918 129288 76831
 	$(VENV)/bin/draftproof explore --subsets --symmetry --expect 132153 55578 9419
 	$(VENV)/bin/draftproof fuzz --minutes 60 --workers 2 $(ARGS)
 
