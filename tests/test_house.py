@@ -157,12 +157,23 @@ def registry_violations(root: Path) -> list[str]:
     ]
 
 
+def map_violations(root: Path) -> list[str]:
+    """What the docstring of a folder names that is not there."""
+    return [
+        f"{file.relative_to(root)} names {name}"
+        for folder in MAY_IMPORT
+        for file in sorted((root / folder).rglob("__init__.py"))
+        for name in re.findall(r"\b[\w/]+(?:\.py\b|/)", file.read_text("utf-8"))
+        if not (file.parent / name).exists() and not (root / name).exists()
+    ]
+
+
 # ---- the house keeps them ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "violations",
-    [import_violations, length_violations, excuse_violations, registry_violations],
+    [import_violations, length_violations, excuse_violations, registry_violations, map_violations],
 )
 def test_the_house_is_in_order(violations: Callable[[Path], list[str]]) -> None:
     """If this fails, the listed places break a rule of the house: the message names each."""
@@ -265,6 +276,12 @@ def test_a_registry_host_is_found(tmp_path: Path) -> None:
     plant(tmp_path, ".ci/run", "pip install -i https://" + REGISTRIES[0] + "/simple torch")
     plant(tmp_path, "traces/old.json", REGISTRIES[0])
     assert registry_violations(tmp_path) == [f".ci/run names the registry host {REGISTRIES[0]}"]
+
+
+def test_a_map_of_what_is_gone_is_found(tmp_path: Path) -> None:
+    """If this fails, a newcomer is sent to files that were moved long ago."""
+    plant(tmp_path, "sim/__init__.py", '"""Read b.py, then c/, then docs."""')
+    assert map_violations(tmp_path) == [f"sim/__init__.py names {n}" for n in ("b.py", "c/")]
 
 
 # ---- how it installs -----------------------------------------------------------------------------
