@@ -222,7 +222,8 @@ class _Campaign:
         if missing:
             print(f"a coverage goal was missed: {len(missing)} points were never hit,")
             print(f"the first of them is {missing[0]}: {CATALOGUE[missing[0]]}")
-            print("(a campaign too short to hit them all can do without: --goal none)")
+            print("(where not all can be hit, in a short campaign or by an implementation that")
+            print("refuses what they need, ask for none of them: --goal none)")
             return MISSED
         seconds = monotonic() - self.start
         print(f"no difference found in {seconds:.1f} s")

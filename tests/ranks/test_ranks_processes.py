@@ -35,7 +35,7 @@ def test_a_real_hang_ends_with_exit_code_1_and_every_stack(tmp_path: Path) -> No
     for rank in (0, 1):
         part = done.split(f"---- rank {rank} ")[1].split("---- rank ")[0]
         assert "Timeout (0:00:08)!" in part
-        assert "rank_process.py" in part
+        assert "ranks/process.py" in part
     assert "in _pass" in done  # one waits at the barrier
 
 
