@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from draftproof.properties.asked import Schedule
 from draftproof.properties.invariants import Invariants
 from draftproof.properties.planned import Plans
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Seeded
+from draftproof.sim.configs import choose_config
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
-from draftproof.sim.events import choose_config
 from draftproof.sim.liveness import check_live
 from draftproof.sim.lockstep import Checked, MakeWorker, Watch, check
 from draftproof.sim.run import MakeEngine, Run, replay, simulate
@@ -55,6 +56,13 @@ class Subject:
         except Divergence as divergence:
             return divergence
         return None
+
+
+class MakeCase(Protocol):
+    """A driver: case `index` of the campaign with this seed, the same in every process."""
+
+    def __call__(self, seed: int, index: int, make_engine: MakeEngine = Engine) -> Run:
+        """Make a schedule, and what must come of it."""
 
 
 def seeded_case(seed: int, index: int, make_engine: MakeEngine = Engine) -> Run:

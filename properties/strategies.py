@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Choices, Digits
+from draftproof.sim.configs import choose_config
 from draftproof.sim.engine import Engine
-from draftproof.sim.events import Submit, choose_config, choose_event
+from draftproof.sim.events import Submit, choose_event
 from draftproof.sim.run import MakeEngine, Run, Simulation
 
 _SPACE = st.binary(min_size=7, max_size=7)

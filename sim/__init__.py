@@ -1,8 +1,8 @@
 """The world around the step: choices, events, requests, engine, journal, traces, lockstep.
 
-Read in this order: choices.py and events.py make a schedule; run.py plays it with engine and model
-alone; lockstep.py folds an implementation over that and compares (compare.py, refusals.py,
-drafting.py); players.py leads one with nobody comparing.
+Read in this order: choices.py, configs.py and events.py make a schedule; run.py plays it with
+engine and model alone; lockstep.py folds an implementation over that and compares (compare.py,
+refusals.py, drafting.py); players.py leads one with nobody comparing.
 
 the engine      engine.py, its requests.py, roster.py and views.py; scheduling.py, assembly.py and
                 packing.py make a batch, warmups.py those that leave no trace; journal.py records

@@ -6,13 +6,11 @@ a trace is a trace.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
 
 from draftproof.reference.vocabulary import SEAMS, Config
-from draftproof.sim.artefacts import with_artefacts
 from draftproof.sim.choices import Choices, Digits
 from draftproof.sim.faults import PLACES, Kind, kinds_at
 
@@ -260,57 +258,3 @@ def _fault(digits: Digits, one_in: int) -> tuple[str | None, Kind]:
         return None, "exception"
     kinds = kinds_at(PLACES[number - 1])
     return PLACES[number - 1], kinds[digits.below(len(kinds))]
-
-
-def choose_config(choices: Choices) -> Config:
-    """A small configuration. Small sizes meet their edges sooner; now and then one is large."""
-    digits = Digits(choices)
-    k, requests = 1 + digits.below(7), (4, 1, 2, 3, 5, 4, 1, 2, 3, 17)[digits.below(10)]
-    config = Config(
-        max_draft_len=k,
-        window_size=(*range(1, 13), 17, 65)[digits.below(14)],
-        num_stages=(1, 2, 3, 1, 2, 3, 5)[digits.below(7)],
-        max_num_requests=requests,
-        vocab_size=(64, 8, 64, 8, 64, 8, 70_000)[digits.below(7)],
-        max_num_tokens=requests * (1 + k) + (99, 0, 3, 399)[digits.below(4)],
-        poison=digits.below(2) == 1,
-    )
-    kinds = "forced", "schedule", "ragged", "sampled", "autonomous", "guided", "ragged"
-    about = kinds[digits.below(len(kinds))]
-    sizes: tuple[int, ...] = ((), (4,), (2, 4), (5, 16), (1, 2, 4, 5))[digits.below(5)]
-    sizes = tuple(size for size in sizes if size <= config.max_num_requests)
-    if about == "ragged":
-        config = replace(config, graph_batch_sizes=sizes)
-        config = _sampled(config, digits) if digits.below(2) else config
-        return with_artefacts(config, digits)
-    if about == "sampled":
-        schedule = _schedule(config, digits) if digits.below(2) else None
-        config = replace(config, draft_len_schedule=schedule, graph_batch_sizes=sizes)
-        return _sampled(config, digits)
-    if about == "guided":
-        config = replace(config, target_logits=True, vocab_size=(6, 8)[digits.below(2)])
-        about = ("forced", "schedule", "ragged")[digits.below(3)]
-        if about == "ragged":
-            return with_artefacts(replace(config, graph_batch_sizes=sizes), digits)
-    if about == "autonomous":
-        config = replace(config, target="autonomous", vocab_size=3)
-    if about == "schedule" or (about == "autonomous" and digits.below(2)):
-        config = replace(config, draft_len_schedule=_schedule(config, digits))
-    return replace(config, graph_batch_sizes=sizes)
-
-
-def _sampled(config: Config, digits: Digits) -> Config:
-    """The same with rejection sampling, over few tokens."""
-    d2t: tuple[int, ...] | None = (None, None, (5, 2, 0, 3, 4), (4, 1))[digits.below(4)]
-    drawn = digits.below(2) == 1
-    return replace(config, use_rejection_sampling=True, vocab_size=6, d2t=d2t, drawn_uniforms=drawn)
-
-
-def _schedule(config: Config, digits: Digits) -> tuple[tuple[int, int], ...]:
-    """Up to four thresholds, the first at K as section 10 demands; not always monotone."""
-    k, threshold = config.max_draft_len, 1
-    pairs = [(threshold, k)]
-    for _ in range(1 + digits.below(3)):
-        threshold += 1 + digits.below(2)
-        pairs.append((threshold, (0, digits.below(k + 1))[digits.below(2)]))
-    return tuple(pairs)

@@ -15,7 +15,8 @@ from draftproof.fuzz.bench.turns import Rate, in_turns
 from draftproof.fuzz.cases import EVENTS_PER_CASE
 from draftproof.properties.strategies import HypothesisChoices
 from draftproof.sim.choices import Choices, Seeded
-from draftproof.sim.events import AnyEvent, Cancel, Submit, choose_config, choose_event
+from draftproof.sim.configs import choose_config
+from draftproof.sim.events import AnyEvent, Cancel, Submit, choose_event
 
 PART = "generation"
 GOAL = Goal(20.0, at_least=True)

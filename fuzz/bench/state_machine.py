@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 from draftproof.fuzz.cases import EVENTS_PER_CASE, Subject, watches
 from draftproof.properties.strategies import HypothesisChoices
 from draftproof.reference.vocabulary import Config, WorkerState
+from draftproof.sim.configs import choose_config
 from draftproof.sim.events import (
     FAR,
     KINDS,
@@ -33,7 +34,6 @@ from draftproof.sim.events import (
     Step,
     Submit,
     Warmup,
-    choose_config,
 )
 from draftproof.sim.faults import PLACES, Faults, Kind, kinds_at
 from draftproof.sim.guide import lend

@@ -12,10 +12,11 @@ from time import monotonic
 import msgspec
 
 from draftproof.fuzz.campaign.minimal import Element, elements
-from draftproof.fuzz.cases import Subject, seeded_case
+from draftproof.fuzz.cases import MakeCase, Subject, seeded_case
 from draftproof.fuzz.coverage.observe import observe
 from draftproof.fuzz.coverage.tally import Coverage
 from draftproof.fuzz.driving.swarm import swarm_case
+from draftproof.fuzz.driving.wide import widened
 from draftproof.fuzz.failures import REPLAYS, examine
 from draftproof.reference.vocabulary import ConfigError
 from draftproof.sim.divergence import Divergence
@@ -33,9 +34,8 @@ LIVENESS = "liveness"
 PATIENCE = 60.0
 """Seconds for replaying and shrinking one failure."""
 
-MakeCase = Callable[[int, int, MakeEngine], Run]
 
-
+@widened
 def mixed_case(seed: int, index: int, make_engine: MakeEngine = Engine) -> Run:
     """Uniform and swarm in turns: each finds some things sooner (`docs/drivers.md`)."""
     case = swarm_case if index % 2 else seeded_case
@@ -76,7 +76,7 @@ class Task:
                 yield index, replay(trace.config, trace.alone)
             return
         for index in range(self.first, self.first + CASES):
-            yield index, DRIVERS[self.driver](self.seed, index, Engine)
+            yield index, DRIVERS[self.driver](self.seed, index)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from time import perf_counter
 from draftproof.fuzz.amount import Amount, amount_of
 from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.collector import calm_collector
+from draftproof.fuzz.driving.wide import widened
 from draftproof.fuzz.failures import examine, save_new
 from draftproof.fuzz.ranks.campaign import campaign_of_ranks
 from draftproof.fuzz.refused import refuse
@@ -22,6 +23,8 @@ from draftproof.sim.loading import load
 from draftproof.sim.lockstep import Checked
 from draftproof.sim.run import Run
 from draftproof.sim.traces import Trace
+
+make_case = widened(seeded_case)
 
 TWICE_EVERY = 20
 """One case in so many is run twice, so that non-determinism is itself found."""
@@ -54,7 +57,7 @@ def campaign(arguments: argparse.Namespace, beacon: Beacon) -> int:
     for index in count():
         if amount.over(summary.cases, summary.steps, perf_counter() - start):
             break
-        case = seeded_case(arguments.seed, index)
+        case = make_case(arguments.seed, index)
         trace = _trace(arguments, case)
         beacon.show(trace)
         try:

@@ -9,11 +9,11 @@ from draftproof.sim.events import KINDS, Event
 from draftproof.sim.faults import PLACES, SITES
 
 MOST_DRAFTS = 7
-"""The longest block that `choose_config` makes."""
+"""The longest block that small sizes make (`draftproof.sim.configs`)."""
 EVENTS = tuple(dict.fromkeys(str(kind.__struct_config__.tag) for kind in KINDS))
 """The kinds of events by their names in traces."""
-FAR = (127, 250, 2047, 32_767, 65_535)
-"""Positions behind which a narrow type, or the drafter's cycle of frames, wraps."""
+FAR = (127, 250, 2047, 32_767, 65_535, 131_072)
+"""Positions behind which a narrow type wraps, or the drafter's cycle of frames, or a table ends."""
 SHAPES = ("prompt", "decoding", "mixed", "idle", "replayed", "warm-up", "capture")
 """What a step is that fails."""
 
@@ -177,6 +177,14 @@ _SINGLE = {
         "capture": "a graph is captured",
         "capture under live names": "a graph is captured whose rows bear live names",
         "capture again": "a graph is captured for the second time",
+    },
+    "size": {
+        "block": "a request has more than eight drafts to verify",
+        "requests": "more than 32 requests decode in one step",
+        "window": "a request decodes behind a window of more than 65 frames",
+        "stages": "a block is drafted through more than five stages",
+        "sampled": "probabilities are given for more than 64 tokens",
+        "guided": "a grammar or penalties go over more than 64 tokens",
     },
     "failure": {
         "without drafts": "a step fails at r = 0",

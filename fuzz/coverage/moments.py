@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from draftproof.fuzz.coverage.catalogue import FAR
+from draftproof.fuzz.coverage.catalogue import FAR, MOST_DRAFTS
 from draftproof.fuzz.coverage.lives import Life
 from draftproof.reference.vocabulary import (
     NO_PENALTIES,
@@ -50,6 +50,8 @@ def about_batch(config: Config, batch: Batch, event: Step) -> Iterator[str]:
         "batch/autonomous": config.target == "autonomous",
         "batch/poisoned": config.poison,
         "batch/stages": config.num_stages >= 5,
+        "size/requests": len(real) > 32,
+        "size/stages": config.num_stages > 5 and bool(real) and batch.draft_len > 0,
         "graph/asked for beside a prompt": bool(
             event.graph and batch.contexts and config.graph_batch_sizes
         ),
@@ -111,6 +113,7 @@ def about_sampling(config: Config, batch: Batch) -> Iterator[str]:
         "sampling/placeholders": any(0 < row.proposed < batch.draft_len for row in sampled),
         "sampling/own numbers": config.drawn_uniforms,
         "sampling/narrow": config.d2t is not None,
+        "size/sampled": config.vocab_size > 64,
     }
     yield from (name for name, true in named.items() if true)
 
@@ -124,6 +127,8 @@ def about_logits(config: Config, batch: Batch) -> Iterator[str]:
         guided, penalised = row.grammar > 0, row.penalties != NO_PENALTIES
         named = {"grammar": guided, "penalties": penalised, "both": guided and penalised}
         yield from (f"logits/{name}" for name, true in named.items() if true)
+        if (guided or penalised) and config.vocab_size > 64:
+            yield "size/guided"
 
 
 def about_look(look: Look, event: Step) -> Iterator[str]:
@@ -176,7 +181,10 @@ def about_acceptance(batch: Batch, g: int, result: StepResult) -> Iterator[str]:
     """How many drafts of generation g were accepted, of those that were to verify."""
     window = batch.draft_len if batch.verify_lens is None else batch.verify_lens[g] - 1
     accepted = result.new_tokens_lens[len(batch.contexts) + g] - 1
-    yield f"accepted/{accepted} of {window}"
+    if window <= MOST_DRAFTS:
+        yield f"accepted/{accepted} of {window}"
+    if window > 8:
+        yield "size/block"
     if 0 < accepted == window < batch.draft_len:
         yield "ragged/accepted to its end"
 
@@ -196,6 +204,7 @@ def about_window(
         "window/less than accepted": stored > config.window_size,
         "window/not full": valid + stored < config.window_size,
         "window/one column": config.window_size == 1,
+        "size/window": valid > 65,
     }
     yield from (name for name, true in named.items() if true)
     yield from (f"position/beyond {far}" for far in FAR if last_frame > far)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from draftproof.fuzz.coverage import moments
 from draftproof.fuzz.coverage.abstract import Abstraction, Transition
-from draftproof.fuzz.coverage.catalogue import between, fault, name_of
+from draftproof.fuzz.coverage.catalogue import MOST_DRAFTS, between, fault, name_of
 from draftproof.fuzz.coverage.lives import Life
 from draftproof.fuzz.coverage.matrix import about_rows
 from draftproof.fuzz.coverage.owners import Owners
@@ -311,7 +311,8 @@ class _Observer:
     def _decoding(self, batch: Batch, g: int, life: Life) -> Iterator[str]:
         r, before = batch.draft_len, life.draft_len
         if before is not None and life.step == self._previous():
-            yield f"length/{before}->{r}"
+            if max(before, r) <= MOST_DRAFTS:
+                yield f"length/{before}->{r}"
             if life.row != g:
                 yield "batch/turned"
             if self.config.draft_len_schedule is not None and r > before:

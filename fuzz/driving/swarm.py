@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from draftproof.fuzz.cases import EVENTS_PER_CASE, LONG, LONG_EVERY
 from draftproof.sim.choices import Choices, Digits, Seeded
+from draftproof.sim.configs import choose_config
 from draftproof.sim.engine import Engine
-from draftproof.sim.events import KINDS, Step, choose_config
+from draftproof.sim.events import KINDS, Step
 from draftproof.sim.run import MakeEngine, Run, simulate
 
 HEAVIEST = 100

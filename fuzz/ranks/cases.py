@@ -8,8 +8,8 @@ from draftproof.fuzz.cases import Subject
 from draftproof.properties.atomicity import Sites, check_fresh, check_later, check_undone
 from draftproof.properties.rank_check import check_ranks, check_survivors, of_rank
 from draftproof.sim.choices import Digits, Seeded
+from draftproof.sim.configs import choose_config
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.events import choose_config
 from draftproof.sim.liveness import drain_ranks
 from draftproof.sim.lockstep import Checked, MakeWorker
 from draftproof.sim.rank_engine import RankEngine, agree

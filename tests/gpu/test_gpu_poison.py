@@ -22,8 +22,8 @@ from draftproof.gpu.static import POISON_BYTE, POISON_INTEGER, Field, StaticArra
 from draftproof.gpu.worker import DSparkWorker, make
 from draftproof.reference.vocabulary import Collaborators, Config
 from draftproof.sim.choices import Seeded
+from draftproof.sim.configs import choose_config
 from draftproof.sim.divergence import Divergence
-from draftproof.sim.events import choose_config
 from draftproof.sim.lockstep import check
 from draftproof.sim.run import simulate
 

@@ -13,8 +13,9 @@ from draftproof.properties.invariants import Invariants
 from draftproof.properties.strategies import runs
 from draftproof.reference.vocabulary import UNDONE, Config
 from draftproof.sim.choices import Choices, Seeded
+from draftproof.sim.configs import choose_config
 from draftproof.sim.engine import Engine
-from draftproof.sim.events import Submit, choose_config
+from draftproof.sim.events import Submit
 from draftproof.sim.journal import Delivered, Departed, Submitted
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import check

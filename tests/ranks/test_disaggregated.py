@@ -14,6 +14,7 @@ from draftproof.properties.disaggregated import check_servers
 from draftproof.properties.invariants import Invariants
 from draftproof.reference.model import Model
 from draftproof.sim.choices import Seeded
+from draftproof.sim.configs import choose_config
 from draftproof.sim.disaggregated import (
     HOW,
     Arrival,
@@ -27,7 +28,7 @@ from draftproof.sim.disaggregated import (
 )
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.engine import Engine
-from draftproof.sim.events import Cancel, Step, Submit, choose_config
+from draftproof.sim.events import Cancel, Step, Submit
 from draftproof.sim.loading import load
 from draftproof.sim.lockstep import MakeWorker, check
 

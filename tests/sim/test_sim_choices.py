@@ -6,7 +6,8 @@ from math import prod
 import pytest
 
 from draftproof.sim.choices import Digits, Seeded
-from draftproof.sim.events import AnyEvent, choose_config, choose_event
+from draftproof.sim.configs import choose_config
+from draftproof.sim.events import AnyEvent, choose_event
 
 
 class Given:

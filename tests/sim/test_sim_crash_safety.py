@@ -80,7 +80,7 @@ def test_a_file_survives_a_process_that_is_killed_while_overwriting_it(
 BYTES = """
 import sys
 from draftproof.sim.choices import Seeded
-from draftproof.sim.events import choose_config
+from draftproof.sim.configs import choose_config
 from draftproof.sim.run import simulate
 from draftproof.sim.traces import Trace, encode
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from draftproof.reference.config import checked
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Seeded
+from draftproof.sim.configs import choose_config
 from draftproof.sim.events import (
     FAULTS,
     AnyEvent,
@@ -23,7 +24,6 @@ from draftproof.sim.events import (
     Step,
     Submit,
     Warmup,
-    choose_config,
     choose_event,
 )
 from draftproof.sim.journal import Fed, Submitted

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from draftproof.reference.config import checked
 from draftproof.sim.choices import Seeded
+from draftproof.sim.configs import choose_config
 from draftproof.sim.errors import FileError, UsageError
-from draftproof.sim.events import Step, Submit, choose_config
+from draftproof.sim.events import Step, Submit
 from draftproof.sim.files import check_writable, write_whole
 from draftproof.sim.run import simulate
 from draftproof.sim.traces import Trace, cut, decode, encode, load, save

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from draftproof.reference.vocabulary import Collaborators, Config, Worker
 from draftproof.sim.choices import Seeded
+from draftproof.sim.configs import choose_config
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.drafting import ATTENTION
-from draftproof.sim.events import choose_config
 from draftproof.sim.lockstep import Checked, check
 from draftproof.sim.run import simulate
 from standin.door import make
