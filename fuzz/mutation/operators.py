@@ -18,6 +18,7 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.FloorDiv: ast.Mult,
     ast.Div: ast.Mult,
     ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
     ast.LShift: ast.RShift,
     ast.RShift: ast.LShift,
     ast.BitAnd: ast.BitOr,
@@ -51,6 +52,13 @@ def arithmetic(node: ast.AST) -> Iterator[Change]:
     if any(_text(side) for side in sides) or all(_type(side) for side in sides):
         return
     yield _changed("arithmetic", node, op=ARITHMETIC[type(node.op)]())
+
+
+def sign(node: ast.AST) -> Iterator[Change]:
+    """-a -> a, ~a -> a. Numbers are left to `constant`."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert):
+        if not isinstance(node.operand, ast.Constant):
+            yield "sign", node.operand, ast.unparse(node), ast.unparse(node.operand)
 
 
 def comparison(node: ast.AST) -> Iterator[Change]:
@@ -152,6 +160,7 @@ def statement(node: ast.AST) -> Iterator[Change]:
 
 OPERATORS: tuple[Callable[[ast.AST], Iterator[Change]], ...] = (
     arithmetic,
+    sign,
     comparison,
     boolean,
     negation,

@@ -23,6 +23,12 @@ def made(folder: Path, source: str) -> list[Mutant]:
     ("source", "expected"),
     [
         ("return a + b", ["arithmetic::return a + b -> return a - b"]),
+        ("return a**b", ["arithmetic::return a ** b -> return a * b"]),
+        ("return -a + ~b", [
+            "arithmetic::return -a + ~b -> return -a - ~b",
+            "sign::-a -> a",
+            "sign::~b -> b",
+        ]),
         ("return a < b", ["comparison::return a < b -> return a <= b"]),
         ("return a in b", ["comparison::return a in b -> return a not in b"]),
         ("return a and b", ["boolean::return a and b -> return a or b"]),
