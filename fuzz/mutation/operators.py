@@ -56,9 +56,10 @@ def arithmetic(node: ast.AST) -> Iterator[Change]:
 
 def sign(node: ast.AST) -> Iterator[Change]:
     """-a -> a, ~a -> a. Numbers are left to `constant`."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert):
-        if not isinstance(node.operand, ast.Constant):
-            yield "sign", node.operand, ast.unparse(node), ast.unparse(node.operand)
+    if not isinstance(node, ast.UnaryOp) or isinstance(node.operand, ast.Constant):
+        return
+    if isinstance(node.op, ast.USub | ast.Invert):
+        yield "sign", node.operand, ast.unparse(node), ast.unparse(node.operand)
 
 
 def comparison(node: ast.AST) -> Iterator[Change]:

@@ -26,8 +26,8 @@ def made(folder: Path, source: str) -> list[Mutant]:
         ("return a**b", ["arithmetic::return a ** b -> return a * b"]),
         ("return -a + ~b", [
             "arithmetic::return -a + ~b -> return -a - ~b",
-            "sign::-a -> a",
-            "sign::~b -> b",
+            "sign::return -a + ~b -> return a + ~b",
+            "sign::return -a + ~b -> return -a + b",
         ]),
         ("return a < b", ["comparison::return a < b -> return a <= b"]),
         ("return a in b", ["comparison::return a in b -> return a not in b"]),
