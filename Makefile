@@ -38,11 +38,12 @@ matrix: $(READY)
 faults: $(READY)
 	$(VENV)/bin/draftproof faults --steps 200000 --write docs/faults.md $(ARGS)
 
-# Every night: every schedule of a larger scope, then an hour of new ones (docs/campaigns.md).
+# Every night: every schedule of a larger scope, then a long campaign, of another seed each time:
+#   make campaign ARGS="--seed 7"     Half an hour and more; docs/campaigns.md has its tables.
 campaign: $(READY)
 	$(VENV)/bin/draftproof explore --subsets --expect 196918 129288 76831
 	$(VENV)/bin/draftproof explore --subsets --symmetry --expect 132153 55578 9419
-	$(VENV)/bin/draftproof fuzz --minutes 60 --workers 2 $(ARGS)
+	$(VENV)/bin/draftproof fuzz --cases 26624 --workers 2 --corpus build/campaign --report docs/campaign.json $(ARGS)
 
 # On a machine with a GPU, with its own Python and its own torch (docs/gpu.md).
 gpu-check:

@@ -14,7 +14,7 @@ Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class Ranges:
     """What a configuration is chosen from. Small sizes meet their edges sooner; a few are large.
 
     sampled, guided: sizes of the vocabulary with rejection sampling, and with target logits;
@@ -34,31 +34,31 @@ class Sizes:
     )  # fmt: skip
 
 
-def choose_config(choices: Choices, sizes: Sizes = Sizes()) -> Config:
-    """A configuration of these sizes, small by default."""
+def choose_config(choices: Choices, ranges: Ranges = Ranges()) -> Config:
+    """A configuration within these ranges, which are small by default."""
     digits = Digits(choices)
-    k, requests = _one(sizes.block, digits), _one(sizes.requests, digits)
+    k, requests = _one(ranges.block, digits), _one(ranges.requests, digits)
     config = Config(
         max_draft_len=k,
-        window_size=_one(sizes.window, digits),
-        num_stages=_one(sizes.stages, digits),
+        window_size=_one(ranges.window, digits),
+        num_stages=_one(ranges.stages, digits),
         max_num_requests=requests,
-        vocab_size=_one(sizes.vocabulary, digits),
+        vocab_size=_one(ranges.vocabulary, digits),
         max_num_tokens=requests * (1 + k) + (99, 0, 3, 399)[digits.below(4)],
         poison=digits.below(2) == 1,
     )
-    about = _one(sizes.about, digits)
-    graphs = tuple(size for size in _one(sizes.graphs, digits) if size <= requests)
+    about = _one(ranges.about, digits)
+    graphs = tuple(size for size in _one(ranges.graphs, digits) if size <= requests)
     if about == "ragged":
         config = replace(config, graph_batch_sizes=graphs)
-        config = _sampled(config, sizes, digits) if digits.below(2) else config
+        config = _sampled(config, ranges, digits) if digits.below(2) else config
         return with_artefacts(config, digits)
     if about == "sampled":
         schedule = _schedule(config, digits) if digits.below(2) else None
         config = replace(config, draft_len_schedule=schedule, graph_batch_sizes=graphs)
-        return _sampled(config, sizes, digits)
+        return _sampled(config, ranges, digits)
     if about == "guided":
-        config = replace(config, target_logits=True, vocab_size=_one(sizes.guided, digits))
+        config = replace(config, target_logits=True, vocab_size=_one(ranges.guided, digits))
         about = ("forced", "schedule", "ragged")[digits.below(3)]
         if about == "ragged":
             return with_artefacts(replace(config, graph_batch_sizes=graphs), digits)
@@ -69,11 +69,11 @@ def choose_config(choices: Choices, sizes: Sizes = Sizes()) -> Config:
     return replace(config, graph_batch_sizes=graphs)
 
 
-def _sampled(config: Config, sizes: Sizes, digits: Digits) -> Config:
+def _sampled(config: Config, ranges: Ranges, digits: Digits) -> Config:
     """The same with rejection sampling, over few tokens."""
     d2t: tuple[int, ...] | None = (None, None, (5, 2, 0, 3, 4), (4, 1))[digits.below(4)]
     drawn = digits.below(2) == 1
-    few = _one(sizes.sampled, digits)
+    few = _one(ranges.sampled, digits)
     config = replace(config, use_rejection_sampling=True, vocab_size=few)
     return replace(config, d2t=d2t, drawn_uniforms=drawn)
 

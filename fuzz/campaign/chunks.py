@@ -187,7 +187,10 @@ def _shrink(task: Task, subject: Subject, tell: Callbacks, result: Result) -> No
     subject = replace(subject, live=trace.failure is not None and trace.failure[0] == LIVENESS)
     divergence = _again(subject, trace)
     if divergence is None:
-        result.lines = [f"fails only now and then: in none of {REPLAYS} replays"]
+        assert trace.failure is not None
+        oracle, name = trace.failure
+        result.lines = [f"{'found by':<12} {oracle}: {name}"]
+        result.lines.append(f"fails only now and then: in none of {REPLAYS} replays")
         return
     failure = examine(subject, trace, divergence, PATIENCE)
     result.failing = [encode(failure.trace)]

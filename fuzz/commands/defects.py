@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from draftproof.fuzz.defects.measuring import (
     CORE_STEPS,
     HYPOTHESIS_EXAMPLES,
     MEDIAN_STEPS,
+    RECORDINGS,
     SEEDED_STEPS,
     SEEDS,
     Record,
@@ -45,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
             check_writable(folder)
     names = arguments.names or list(PLANTED)
     records = {}
+    if not RECORDINGS.is_dir():
+        print(f"no {RECORDINGS} here, so no defect is shown to recordings", file=sys.stderr)
     with TemporaryDirectory() as scratch:
         traces = Path(scratch) if arguments.traces is None else arguments.traces
         with _processes(arguments.workers) as run_each:

@@ -20,7 +20,13 @@ from draftproof.fuzz.campaign.total import Total
 from draftproof.fuzz.coverage.catalogue import CATALOGUE
 from draftproof.fuzz.coverage.matrix import CELLS, page
 from draftproof.fuzz.report import replay_line
-from draftproof.sim.errors import MISSED, ImplementationError, NoVerdict, UsageError
+from draftproof.sim.errors import (
+    MISSED,
+    DraftproofError,
+    ImplementationError,
+    NoVerdict,
+    UsageError,
+)
 from draftproof.sim.files import check_all_writable, write_whole
 from draftproof.sim.traces import Trace, decode, encode, load
 
@@ -45,17 +51,20 @@ class _Campaign:
         self.arguments = arguments
         self.start = self.told = monotonic()
         self.corpus = Corpus(arguments.corpus)
+        self.corpus.failing()  # what cannot be read is told now, not when a failure is to be kept
         self.total = Total(self.corpus)
         self.interrupted = False
         self.pool = _pool(arguments)
 
     def run(self) -> int:
-        """The exit code; of a campaign that is ended at once, that of the failures so far."""
+        """The exit code; of a campaign that ends before its time, that of the failures so far."""
         try:
             return self._run()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, DraftproofError) as error:
             if not self.total.failing:
                 raise
+            if isinstance(error, DraftproofError):
+                print(f"draftproof: {error}", file=sys.stderr)
             return self._failed()
 
     def _run(self) -> int:

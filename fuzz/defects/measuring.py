@@ -28,6 +28,8 @@ SHRUNK = range(2)
 """Seeds whose failing case is also made minimal, and served for its output: that takes longest."""
 
 DRIVERS = ("seeded", "hypothesis")
+RECORDINGS = Path("tests/data/recordings")
+"""Where they are in the repository; nowhere else are defects shown to them."""
 
 Record = dict[str, Any]
 
@@ -109,7 +111,7 @@ def _minimal(defect: Defect, subject: Subject, found: Found) -> Failure:
     return examine(subject, trace, found.divergence)
 
 
-def seen_by_recordings(subject: Subject, folder: Path = Path("tests/data/recordings")) -> bool:
+def seen_by_recordings(subject: Subject, folder: Path = RECORDINGS) -> bool:
     """Whether a faulty worker disagrees with a recording of the public one."""
     assert subject.make is not None
     for path in sorted(folder.glob("*.jsonl")):

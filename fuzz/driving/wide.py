@@ -10,19 +10,19 @@ from msgspec.structs import replace
 
 from draftproof.fuzz.cases import EVENTS_PER_CASE, MakeCase
 from draftproof.sim.choices import Seeded
-from draftproof.sim.configs import Sizes, choose_config
+from draftproof.sim.configs import Ranges, choose_config
 from draftproof.sim.engine import Engine
 from draftproof.sim.events import AnyEvent, Submit
 from draftproof.sim.run import MakeEngine, Run, replay, simulate
 
 WIDE = {
-    "block": Sizes(block=(9, 12, 15)),
-    "requests": Sizes(requests=(33, 40), graphs=((), (8, 40), (1, 33))),
-    "window": Sizes(window=(128,)),
-    "stages": Sizes(stages=(7,)),
-    "sampled": Sizes(sampled=(300,), about=("sampled",)),
-    "guided": Sizes(guided=(300,), about=("guided",)),
-    "position": Sizes(about=("forced", "schedule", "ragged", "sampled")),
+    "block": Ranges(block=(9, 12, 15)),
+    "requests": Ranges(requests=(33, 40), graphs=((), (8, 40), (1, 33))),
+    "window": Ranges(window=(128,)),
+    "stages": Ranges(stages=(7,)),
+    "sampled": Ranges(sampled=(300,), about=("sampled",)),
+    "guided": Ranges(guided=(300,), about=("guided",)),
+    "position": Ranges(about=("forced", "schedule", "ragged", "sampled")),
 }
 """By what is large. Of positions it is the schedule; with target logits a worker would be told the
 whole prompt."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from draftproof.fuzz.explore.states import attributes, is_numbers, model_of, numbers
+from draftproof.fuzz.explore.states import CODE, attributes, is_numbers, model_of, numbers
 from draftproof.reference.vocabulary import ContextRow, WorkerState
 from draftproof.sim.run import Simulation
 
@@ -81,7 +81,7 @@ def pattern(thing: object, seen: set[int] | None = None) -> Iterator[object]:
         return
     if thing is None or isinstance(thing, bool | int | float | str):
         return
-    if (callable(thing) and not hasattr(thing, "forward")) or id(thing) in seen:
+    if isinstance(thing, CODE) or id(thing) in seen:
         return
     seen.add(id(thing))
     if is_numbers(thing):

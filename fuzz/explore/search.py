@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from draftproof.fuzz.cases import Subject
 from draftproof.fuzz.explore.names import pattern, views
 from draftproof.fuzz.explore.scope import Scope
-from draftproof.fuzz.explore.states import Key, digest, memory, model_of
+from draftproof.fuzz.explore.states import ASIDE, Key, digest, memory, model_of
 from draftproof.reference.vocabulary import Collaborators, Config, Worker
 from draftproof.sim.divergence import Divergence
 from draftproof.sim.events import AnyEvent
@@ -110,7 +110,7 @@ class Search:
         if self.symmetry:
             model, beside = digest([spent, *views(simulation)]), digest(pattern(worker))
         else:
-            parts = memory([simulation.engine, model_of(simulation)])
+            parts = memory([simulation.engine, model_of(simulation)], ASIDE)
             model, beside = digest([spent, *parts]), digest(memory(worker))
         new = model + beside not in self.states
         self.models.add(model)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from draftproof.sim.run import Simulation
@@ -21,7 +22,9 @@ from draftproof.sim.run import Simulation
 Key = bytes
 
 ASIDE = frozenset({"config", "journal", "run"})
-"""Attributes that are the same for all, or record what has been."""
+"""Attributes of engine and model that are the same for all, or record what has been."""
+CODE = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type)
+"""What is no memory. What a function keeps in its closure is not seen."""
 
 
 def digest(parts: Iterable[object]) -> Key:
@@ -34,52 +37,53 @@ def model_of(simulation: Simulation) -> Any:
     return simulation._model
 
 
-def memory(thing: object) -> list[object]:
+def memory(thing: object, aside: frozenset[str] = frozenset()) -> list[object]:
     """Everything that can be reached from an object, as a flat sequence of plain values.
 
-    Functions and what is `ASIDE` are left out. What is reached twice is told once.
+    Code and attributes that are `aside` are left out. What is reached twice is told once.
     """
     told: list[object] = []
-    _tell(thing, told, {})
+    seen: dict[int, int] = {}
+
+    def tell(thing: object) -> None:
+        if thing is None or isinstance(thing, bool | int | float | str | bytes):
+            told.append(thing)
+        elif isinstance(thing, CODE):
+            return
+        elif id(thing) in seen:
+            told.append(f"again {seen[id(thing)]}")
+        else:
+            seen[id(thing)] = len(seen)
+            tell_parts(thing)
+
+    def tell_parts(thing: Any) -> None:
+        if is_numbers(thing):
+            told.append(numbers(thing).tobytes())
+        elif isinstance(thing, dict):
+            for name, value in thing.items():
+                tell(name)
+                tell(value)
+        elif isinstance(thing, list | tuple | deque):
+            told.append(len(thing))
+            for value in thing:
+                tell(value)
+        elif isinstance(thing, set | frozenset):
+            told.append(sorted(map(repr, thing)))
+        else:
+            for name, value in attributes(thing):
+                if name not in aside:
+                    told.append(name)
+                    tell(value)
+
+    tell(thing)
     return told
-
-
-def _tell(thing: object, told: list[object], seen: dict[int, int]) -> None:
-    if thing is None or isinstance(thing, bool | int | float | str | bytes):
-        told.append(thing)
-    elif callable(thing) and not hasattr(thing, "forward"):
-        return
-    elif id(thing) in seen:
-        told.append(f"again {seen[id(thing)]}")
-    else:
-        seen[id(thing)] = len(seen)
-        _tell_parts(thing, told, seen)
-
-
-def _tell_parts(thing: Any, told: list[object], seen: dict[int, int]) -> None:
-    if is_numbers(thing):
-        told.append(numbers(thing).tobytes())
-    elif isinstance(thing, dict):
-        for name, value in thing.items():
-            _tell(name, told, seen)
-            _tell(value, told, seen)
-    elif isinstance(thing, list | tuple | deque):
-        told.append(len(thing))
-        for value in thing:
-            _tell(value, told, seen)
-    elif isinstance(thing, set | frozenset):
-        told.append(sorted(map(repr, thing)))
-    else:
-        for name, value in attributes(thing):
-            told.append(name)
-            _tell(value, told, seen)
 
 
 def attributes(thing: Any) -> Iterator[tuple[str, Any]]:
     """Of an object of any class, by name."""
     names = _declared(type(thing)).union(getattr(thing, "__dict__", ()))
     for name in sorted(names):
-        if name not in ASIDE and hasattr(thing, name):
+        if hasattr(thing, name):
             yield name, getattr(thing, name)
 
 

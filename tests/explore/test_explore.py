@@ -13,6 +13,7 @@ from draftproof.fuzz.explore.names import views
 from draftproof.fuzz.explore.scope import Crossing, Scope
 from draftproof.fuzz.explore.search import Explored, Path, Search
 from draftproof.fuzz.explore.states import digest, memory
+from draftproof.reference.vocabulary import Batch, Collaborators, Config, StepResult, Worker
 from draftproof.sim.choices import Seeded
 from draftproof.sim.events import Cancel, Pause, Step, Submit
 from draftproof.sim.loading import load
@@ -128,6 +129,50 @@ def test_what_a_worker_leaves_behind_keeps_states_apart() -> None:
     one, same, other = (digest(memory(Thing(left))) for left in ([0], [0], [1]))
     assert one == same
     assert one != other
+
+
+class Remembers:
+    """What the last prompt alone was drafted with, until a step behind it does not fail."""
+
+    last = 0
+
+
+class Called(Remembers):
+    """The same in an object that can be called."""
+
+    def __call__(self) -> int:
+        return self.last
+
+
+class Grudge:
+    """A worker that fails by what it remembers of two steps ago, which shows nowhere before."""
+
+    def __init__(self, worker: Worker, run: Remembers) -> None:
+        self.worker, self.run = worker, run
+        self.prepare, self.state = worker.prepare, worker.state
+
+    def forward(self, batch: Batch) -> StepResult:
+        r, alone = batch.draft_len, bool(batch.contexts) and not batch.generations
+        if self.run.last == 2 and not batch.contexts and r == 1:
+            raise RuntimeError("two")
+        if alone:
+            self.run.last = r
+        result = self.worker.forward(batch)
+        self.run.last = 0
+        return result
+
+
+@pytest.mark.parametrize("kind", [Remembers, Called])
+def test_whatever_a_worker_remembers_in_keeps_states_apart(kind: type[Remembers]) -> None:
+    """If this fails, a fault that waits in an object of the worker's own is never met."""
+    make = load(TORCH)
+
+    def grudge(config: Config, collaborators: Collaborators) -> Worker:
+        return Grudge(make(config, collaborators), kind())
+
+    explored = Search(SMALL, Subject(grudge)).go()
+    assert explored.failure is not None
+    assert len(explored.failure[0]) == 4
 
 
 def test_the_command_counts_and_finds(tmp_path: File) -> None:
