@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from draftproof.fuzz.cases import Subject
+from draftproof.fuzz.driving.wide import WIDE, wide_case
 from draftproof.reference.vocabulary import Config
 from draftproof.sim.choices import Seeded
 from draftproof.sim.divergence import Divergence
@@ -54,6 +55,13 @@ def test_recording(path: Path) -> None:
     """If this fails, kernels leave other slots, counters or frames than a live worker's."""
     worker = load("draftproof.gpu.worker:make", "cpu", {"kernels": "triton"})
     assert validate(path, worker) > 0
+
+
+@pytest.mark.parametrize("index", range(len(WIDE)), ids=list(WIDE))
+def test_kernels_are_right_at_large_sizes(index: int) -> None:
+    """If this fails, a kernel is wrong where a size no longer fits its tile."""
+    worker = load("draftproof.gpu.worker:make", "cpu", {"kernels": "triton"})
+    assert Subject(worker).judge(wide_case(0, index)).steps > 10
 
 
 @pytest.mark.parametrize("graphs", ["off", "on"])
