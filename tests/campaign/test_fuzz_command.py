@@ -40,19 +40,19 @@ def outcome(folder: Path) -> tuple[Any, dict[str, bytes]]:
     return json.loads((folder / "report.json").read_text()), files
 
 
-def campaign(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+def campaign(folder: Path, *words: object, cases: int = 32) -> subprocess.CompletedProcess[str]:
     folder.mkdir()
-    short = "--cases", 64, "--goal", "none"
+    short = "--cases", cases, "--goal", "none"
     return fuzz(folder, *short, "--report", "report.json", *words)
 
 
 def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
     """If this fails, a campaign cannot be repeated on another machine."""
-    one = campaign(tmp_path / "1", "--implementation", MODEL)
-    two = campaign(tmp_path / "2", "--implementation", MODEL, "--workers", 2)
+    one = campaign(tmp_path / "1", "--implementation", MODEL, cases=80)
+    two = campaign(tmp_path / "2", "--implementation", MODEL, "--workers", 2, cases=80)
     assert (one.returncode, two.returncode) == (0, 0)
     assert outcome(tmp_path / "1") == outcome(tmp_path / "2")
-    assert "cases            64 passed, 0 failed" in one.stdout
+    assert "cases            80 passed, 0 failed" in one.stdout
     assert len(outcome(tmp_path / "1")[1]) > 10
 
 

@@ -98,7 +98,7 @@ def test_a_cycle_in_the_lockstep_is_seen(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_a_campaign_that_grows_misses_its_goal(implementation: str, met: bool) -> None:
     """If this fails, the figure is within its bound whatever a worker keeps."""
-    sizes = replace(QUICK, warm_steps=1_000, steps=3_000)
+    sizes = replace(QUICK, warm_steps=2_000, steps=8_000)  # a tenth holds more than a large case
     used, growth = measure(sizes, "--implementation", implementation)
     assert growth.goal is TOLERANCE
     assert TOLERANCE.met(growth.value) is met, (used.value, growth.value)
