@@ -67,6 +67,19 @@ def test_every_defect_is_found_from_every_seed_by_both_drivers() -> None:
         assert record["found"], name
 
 
+def test_without_recordings_it_is_said_that_nothing_was_shown_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If this fails, what finds a defect seems to depend on the folder one stands in."""
+    name = NAMES[0]
+    monkeypatch.setattr(defects, "_measure", lambda name, **how: TABLE[name])
+    assert main(["defects", name]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.chdir(tmp_path)
+    assert main(["defects", name]) == 0
+    assert "no tests/data/recordings here" in capsys.readouterr().err
+
+
 def test_the_pages_are_the_table() -> None:
     """If this fails, docs/defects.md or docs/found.md was edited by hand."""
     assert (DOCS / "defects.md").read_text() == markdown(TABLE)
