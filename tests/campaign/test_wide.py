@@ -10,6 +10,7 @@ from command import MODEL, draftproof
 from draftproof.fuzz.campaign.chunks import mixed_case
 from draftproof.fuzz.cases import Subject, seeded_case
 from draftproof.fuzz.commands.check import make_case
+from draftproof.fuzz.coverage.catalogue import CATALOGUE
 from draftproof.fuzz.coverage.observe import observe
 from draftproof.fuzz.driving.wide import BEHIND, WIDE, WIDE_EVERY, wide_case
 from draftproof.sim.divergence import Divergence
@@ -59,6 +60,7 @@ def test_wide_cases_are_what_they_say() -> None:
     points = [f"size/{name}" for name in WIDE if name != "position"]
     hits = {name for index in range(ENOUGH) for name in observe(wide_case(0, index)).hits}
     assert {*points, "position/beyond 131072"} <= hits
+    assert hits <= CATALOGUE.keys()  # lengths of long blocks are no points of their own
     small = {name for index in range(200) for name in observe(seeded_case(0, index)).hits}
     assert not {*points, "position/beyond 131072"} & small
 

@@ -141,9 +141,10 @@ def test_an_implementation_that_cannot_be_loaded_is_4(
     assert said == f"implementation {name!r}: {message}"
 
 
-def test_an_implementation_that_supports_nothing_is_4(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["RefusesEverything", "RefusesSlowly"])
+def test_an_implementation_that_supports_nothing_is_4(folder: Path, name: str) -> None:
     """If this fails, a check in which not one case was run has a verdict, or never ends."""
-    said = sentence(folder, 4, "check", "--implementation", "faulty.py:RefusesEverything")
+    said = sentence(folder, 4, "check", "--implementation", f"faulty.py:{name}")
     assert said == (
         "the factory refused each of 100 configurations, the last with: no window of this size"
     )

@@ -152,6 +152,12 @@ class RefusesEverything(Base):
         raise ConfigError("no window of this size")
 
 
+class RefusesSlowly(Base):
+    def __init__(self, config: Config, device: str, lent: Collaborators) -> None:
+        time.sleep(0.03)  # a hundred times that is longer than the first line of progress waits
+        raise ConfigError("no window of this size")
+
+
 class ShowsLittle(Base):
     def state(self) -> WorkerState:
         return WorkerState(slots=super().state().slots)
